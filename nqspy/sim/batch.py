@@ -68,7 +68,7 @@ def exact_ask_of(job: SimulatedJob) -> Ask:
 
 
 def caller_of(job: SimulatedJob) -> Caller:
-    """Return the job's owner as a caller that may charge any group."""
+    """Return the job's owner as the caller that submits it, with the right to charge any group."""
     return Caller(job.user, 1000, 1000, (), True)
 
 
@@ -76,10 +76,11 @@ Listener = Callable[[Sequence[ev.Recorded]], None]
 
 
 class BatchRun:
-    """Runs ``workload`` under the settings of ``texts``, applied in order, and ``exits``, on a machine of
-    ``pes`` PEs and ``memory`` bytes. ``fixed``: settings after these that no shift changes; ``ask``: function
-    that returns what a job asks for; ``molding``: on which numbers of PEs, if not its width; ``journal``
-    makes one that reports commits; ``sampled`` and ``more`` (``processors``, ``moves``) as in `VirtualRun`.
+    """Runs ``workload`` under the settings of ``texts``, applied in order, and ``exits``, on its PEs and
+    ``memory`` bytes (None: no limit). ``fixed``: settings after these that no shift changes; ``ask``: returns
+    what a job asks for; ``molding``: chooses the PEs on which it can run (None: its width); ``journal``:
+    makes one that passes commits to a function; ``sampled``, ``more`` (``processors``, ``moves``) as in
+    `VirtualRun`.
 
     Iterating over it lets time pass, and yields the jobs as they end. Raises NqspyError."""
 
@@ -122,7 +123,7 @@ class BatchRun:
         return self.pass_to()
 
     def pass_to(self, until: Instant | None = None) -> Iterator[EndedJob]:
-        """Let time pass to an instant (None: to the end); yield the jobs that end."""
+        """Let time pass to an instant (None: to the end); yield the jobs that end. Raises NotSimulated."""
         while self.sim.step(until):
             for job, reply in self.sim.replies:
                 if reply.refusal is not None:
@@ -144,11 +145,11 @@ class BatchRun:
         return self.sim.site.pes()
 
     def judged(self) -> Mapping[str, object]:
-        """Return other measures of the run by name, once it is over; empty in most runs."""
+        """Return measures of the run that `Metrics` lacks, by name, once it is over; only a night has any."""
         return {}
 
     def _hand_in(self, count: int) -> None:
-        """Submit so many more jobs now, of a workload without submit times."""
+        """Submit the next ``count`` jobs now, of a workload without submit times."""
         for _, command in islice(self._source, count):
             self.sim.heap.push(self.sim.now, command)
 

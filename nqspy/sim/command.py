@@ -31,7 +31,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 class SimOrder(Struct, frozen=True):
-    """The options of a command line, as `sim` explains them; ``wanted`` has its first seed."""
+    """The options of a command line, as `sim` explains them; ``wanted.seed`` is the first seed."""
 
     workload: str
     wanted: Wanted
@@ -52,8 +52,8 @@ class SimOrder(Struct, frozen=True):
         return self.seeds or 1
 
     def tasks(self) -> list[RunTask]:
-        """Return the tasks of all runs: by variant, then by seed. Raises NotSimulated, also for too many
-        runs."""
+        """Return the tasks of all runs: by variant, then by seed. Raises NotSimulated for more than
+        `MOST_RUNS`, wrong options, or a file that cannot be read."""
         runs = self.many * count_of(self.policy, self.vary)
         if runs > MOST_RUNS:
             raise NotSimulated(f"--policy, --vary and --seeds make {runs} runs, {MOST_RUNS} at most are made")
@@ -71,7 +71,7 @@ class SimOrder(Struct, frozen=True):
 
 
 def carry_out(order: SimOrder, began: float) -> None:
-    """Make all runs, write files, print results; ``began``: see `perf_counter`. Raises NqspyError."""
+    """Make all runs, write files, print results; ``began``: a `perf_counter`. Raises NqspyError."""
     tasks = order.tasks()
     if len(tasks) > 1 and (order.starts or order.requests):
         raise NotSimulated(f"--starts and --requests need a single run; these are {len(tasks)}")

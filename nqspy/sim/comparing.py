@@ -25,7 +25,7 @@ class Estimate(Struct, frozen=True):
 
 
 class Compared(Struct, frozen=True):
-    """Runs of one label: means over its seeds; ``differences`` to the first label's runs by seed."""
+    """Runs of one label: means over its seeds by metric; ``differences`` to the first label's by seed."""
 
     label: str
     seeds: int
@@ -56,7 +56,7 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def figures_of(found: SimulatedRun) -> dict[str, float]:
-    """Return the figures of a run: metrics; of a night also ``busy``, ``deviation_most``, ``order_kept``."""
+    """Return a run's figures by name; of a night also ``busy``, ``deviation_most``, ``order_kept``."""
     figures: dict[str, float] = asdict(found.metrics.overall())
     if "busy" in found.judged:
         figures["busy"] = found.judged["busy"]
@@ -66,7 +66,7 @@ def figures_of(found: SimulatedRun) -> dict[str, float]:
 
 
 def compare(runs: Iterable[SimulatedRun]) -> list[Compared]:
-    """Compare the runs of each label, in the order in which labels first occur."""
+    """Return a comparison for each label of the runs, in the order in which labels first occur."""
     by_label: dict[str, dict[int, dict[str, float]]] = {}
     for run in runs:
         by_label.setdefault(run.label, {})[run.seed] = figures_of(run)

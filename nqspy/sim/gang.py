@@ -44,7 +44,7 @@ BATCH, WIDE, APPLICATIONS = "nqs", "wide", "applications"
 begin, of interactive ones."""
 
 PER_PE, AT_NIGHT = 10, 30
-"""Do-not-disturb time in seconds for each PE: of interactive jobs, of production jobs, of these at night."""
+"""Do-not-disturb seconds for each PE: of interactive and, by day, production jobs; of these at night."""
 LARGE, BY_DAY, WIDE_PES, BESIDE, UNTIL = 32, 128, 128, 128, 20
 """Settings chosen by trial, on seeds 1 to 5 of the recipe; `CHOSEN` explains them."""
 CHOSEN = (
@@ -134,14 +134,14 @@ WEEK = 7 * DAY
 WITHIN = 60_000
 """Longest wait (ms) that counts as none."""
 OF_INTEREST = 64
-"""Numbers of PEs of the interactive jobs in the seed."""
+"""Number of PEs of the interactive jobs that the seed reports on."""
 YEAR = 365 * 24 * 3_600
-"""Length of a week in seconds."""
+"""Seconds of a year: most that a do-not-disturb time may be."""
 
 
 class GangOrder(Struct, frozen=True):
-    """An experiment. ``classes``: by class, else space sharing; ``per_pe``, ``at_night``: seconds for each
-    PE; ``thin``: only every so many-th job."""
+    """An experiment. ``classes``: by class, else space sharing; ``per_pe``, ``at_night``: do-not-disturb
+    seconds a PE; ``thin``: only every so many-th job; ``by_day``: PEs of all large jobs by day."""
 
     classes: bool
     per_pe: int = PER_PE
@@ -151,7 +151,8 @@ class GangOrder(Struct, frozen=True):
 
 
 class GangRun(BatchRun):
-    """A workload on an experiment's machine. By class, jobs are applications; batch requests begin theirs."""
+    """A workload on an experiment's machine. By class, interactive jobs are submitted as applications, and
+    each batch request submits its application when it starts."""
 
     def __init__(self, workload: Workload, order: GangOrder) -> None:
         self._order = order
@@ -230,9 +231,9 @@ class GangRun(BatchRun):
 
     def figures(self) -> dict[str, Any]:
         """Run all whole weeks; return the figures (interfaces.md 11): fraction of the PEs used in the mean
-        week, in working hours, in each week; waits of interactive jobs of 64 PEs that came in working hours;
-        time in which the channel moved something; how often a job was preempted; how many jobs ended or did
-        not."""
+        week, in working hours, in each week; waits of interactive jobs of 64 PEs submitted in working hours;
+        seconds in which the channel moved something; how often a job was preempted; how many jobs ended or
+        did not."""
         weeks = max(1, round((self._last + DAY) // WEEK))
         used_by_week, in_hours, hours = [0.0] * weeks, 0.0, 0
         before, at = 0.0, 0

@@ -33,7 +33,8 @@ set default batch_request queue batch
 
 
 class Simulation(VirtualDriver):
-    """A site under a virtual clock. ``pes``: number of its CPUs; ``more``: as in `VirtualDriver`."""
+    """A site under a virtual clock from ``start`` on. ``lengths``: returns the run of a request; ``pes``: its
+    CPUs; ``exits``, ``decider``: None: no exits, passes without delay; ``more``: as in `VirtualDriver`."""
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class Simulation(VirtualDriver):
         return late.make(0) if isinstance(late, LateValue) else late
 
     def configure(self, texts: Iterable[tuple[str, str]]) -> None:
-        """Apply files of qmgr commands, (name, text) each. Raises NqspyError."""
+        """Apply files of qmgr commands in order, (name, text) each. Raises NqspyError."""
         self.ask(cm.ApplyFiles(tuple((name, name, encoded(name, text)) for name, text in texts)))
 
     def pin(self, texts: Iterable[tuple[str, str]]) -> None:
@@ -80,7 +81,7 @@ class Simulation(VirtualDriver):
 
 
 def shift_text(shift: Shift, added: Sequence[str]) -> str:
-    """Return a shift in qmgr's language, with commands behind its own."""
+    """Return a shift in qmgr's language, with the lines ``added`` behind its own commands."""
     crons = ", ".join(f'"{cron}"' for cron in shift.when)
     when = f" when=({crons})" if crons else ""
     head = f"define shift {shift.name}{when} spill={shift.spill}"

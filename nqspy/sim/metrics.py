@@ -112,18 +112,18 @@ class Metrics:
         return Overall(*waits, found.bsld_mean, span / 1000, used)
 
     def parts(self, kind: str) -> Mapping[str, Figures]:
-        """Return the figures of each group or user by what it used, or of each size class (`KINDS`)."""
+        """Return figures by group, user or size class (`KINDS`): largest use first, classes by size."""
         found = {name: sums.figures() for name, sums in self._parts[kind].items()}
         order = first_size if kind == "size" else lambda name: (-found[name].pe_seconds, name)
         return {name: found[name] for name in sorted(found, key=order)}
 
     def spreads(self) -> Mapping[str, Spread]:
-        """Return the spread of waits of each size class, in their order."""
+        """Return the spread of waits in each size class, smallest sizes first."""
         parts = self._parts["size"]
         return {name: parts[name].spread() for name in sorted(parts, key=first_size)}
 
     def data(self) -> dict[str, object]:
-        """Return all figures for JSON."""
+        """Return all figures as data for JSON."""
         parts = {kind: {name: asdict(each) for name, each in self.parts(kind).items()} for kind in KINDS}
         return {"metrics": asdict(self.overall()), "by": parts}
 

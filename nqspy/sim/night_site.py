@@ -49,7 +49,7 @@ def shipped_run(workload: Workload, memory: int | None, texts: Texts, fixed: Tex
 
 
 def site_of(folder: Path, policy: str) -> list[tuple[str, str]]:
-    """Return the texts of a folder's ``queues.d``, with those of a policy behind them."""
+    """Return the (name, text) pairs of a folder's ``queues.d``, with the commands ``policy`` behind them."""
     paths = sorted((folder / "queues.d").glob("*.qmgr"))
     return [*((path.name, path.read_text("utf-8")) for path in paths), ("policy night", policy)]
 

@@ -20,8 +20,8 @@ SITE = f"{ONE_QUEUE}set sched_factor share 0 cpu 0 memory 0 time 0\n"
 
 
 class BatchPolicy(Struct, frozen=True):
-    """A policy: ``commands`` of qmgr behind the site's; ``ask``: what jobs ask for; ``molding``: on which
-    numbers of PEs."""
+    """A policy to simulate: ``commands`` of qmgr applied after the site's; ``ask``: returns what a job asks
+    for; ``molding``: chooses the numbers of PEs on which it can run (None: its width)."""
 
     name: str
     commands: str = ""
@@ -76,7 +76,7 @@ class Variant(Struct, frozen=True):
         return [(f"--vary '{change.source}'", change.command + "\n") for change in self.changes]
 
     def label(self, other: str) -> str:
-        """Return the variant's name for tables; ``other``: the policy's name if it has none of its own."""
+        """Return the variant's name for tables; ``other`` stands for a policy of None."""
         return ", ".join((self.policy or other, *(change.name for change in self.changes)))
 
 

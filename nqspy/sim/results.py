@@ -62,7 +62,7 @@ class Results:
 
 
 class Starts(Results):
-    """Lines ``job_id start_time`` in the order of the list: a job's line waits for those ahead."""
+    """Lines ``job_id start_time`` (s) in the workload's order: a line waits until jobs ahead of it end."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -77,7 +77,7 @@ class Starts(Results):
             self._next += 1
 
     def close(self, done: bool) -> None:
-        """Write the stored jobs, which waited for jobs without an end, and close the file."""
+        """Write the lines still stored (jobs ahead of theirs have not ended), and close the file."""
         self.write("".join(line for _, line in sorted(self._stored.items())))
         super().close(done)
 

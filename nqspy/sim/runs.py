@@ -66,8 +66,8 @@ DEFAULT = "firstfit"
 
 class RunTask(Struct, frozen=True):
     """A run to be made: a workload (`open_workload`) under a variant. ``config``: settings in place of the
-    plain site, as (name, text); ``drawn``: True if weeks of a recorded workload are drawn by the seed;
-    ``pictured``: True if data for pictures are stored."""
+    plain site, as (name, text); ``drawn``: True if weeks of a recorded workload are to be drawn by the seed;
+    ``pictured``: True if data for pictures are to be collected."""
 
     workload: str
     wanted: Wanted
@@ -78,7 +78,7 @@ class RunTask(Struct, frozen=True):
 
     @property
     def policy(self) -> str | None:
-        """Return the policy's name; None: that of its configuration."""
+        """Return the name of the policy to run under; None: ``config`` alone says it."""
         if self.variant.policy is not None:
             return self.variant.policy
         if self.workload == NIGHT:
@@ -87,7 +87,7 @@ class RunTask(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """Return the name of its variant in tables."""
+        """Return the name of its variant in tables: its policy (else the file's name), and its changes."""
         other = self.policy or (self.config[0] if self.config is not None else DEFAULT)
         return self.variant.label(other)
 
@@ -95,8 +95,8 @@ class RunTask(Struct, frozen=True):
 def run_task(
     task: RunTask, results: Sequence[Results] = (), report: Callable[[int], None] = lambda jobs: None
 ) -> SimulatedRun:
-    """Make a run and write it to ``results``; ``report`` gets the number of ended jobs. Raises
-    NotSimulated."""
+    """Make a run, and write each ended job to ``results``, which are closed at the end; ``report`` gets the
+    number of jobs ended so far. Raises NotSimulated."""
     done = False
     try:
         workload, run = _begun(task)
@@ -130,7 +130,7 @@ def run_task(
 
 
 def workload_of(task: RunTask) -> Workload:
-    """Open the task's workload. Raises NotSimulated."""
+    """Open the task's workload; draw its weeks if that is asked for and it is a file. Raises NotSimulated."""
     found = open_workload(task.workload, task.wanted)
     return resampled(found, task.wanted.seed) if task.drawn and task.workload not in GENERATORS else found
 
@@ -192,7 +192,8 @@ class _Counter:
 def run_all(
     tasks: Sequence[RunTask], processes: int | None = None, report: Callable[[int], None] = lambda jobs: None
 ) -> list[SimulatedRun]:
-    """Make runs in ``processes`` (None: one for each CPU); return results in order. A failure ends all."""
+    """Make runs in ``processes`` (None: one for each CPU); return results in the tasks' order. ``report``
+    gets the number of jobs ended in all runs. A failure ends all: raises NotSimulated."""
     several = min(len(tasks), processes or len(os.sched_getaffinity(0)))
     if several == 1:
         found = list[SimulatedRun]()

@@ -88,7 +88,7 @@ def _overall(found: SimulatedRun) -> Iterator[tuple[str, str]]:
 
 
 def comparison_table(title: str, found: Sequence[Compared], between: str = "±") -> TextTable:
-    """Return a table with a row for each label; ``between``: sign between mean and half interval."""
+    """Return a table with a row for each label; ``between``: sign between a mean and half its interval."""
     names = [name for name in COMPARED if any(name in each.metrics for each in found)]
     heads = ["run", COMPARED[names[0]][0], "difference", *(COMPARED[name][0] for name in names[1:])]
     rows = []
@@ -115,7 +115,7 @@ def _written(found: Estimate | None, form: str, between: str) -> str:
 
 
 def show(tables: Iterable[TextTable]) -> None:
-    """Print tables; on a terminal in its width."""
+    """Print tables, as wide as the terminal, else `PIPED` columns."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPED
     for table in tables:
         rows = [[plain(cell) for cell in row] for row in table.rows]
@@ -149,7 +149,7 @@ def progress(title: str, jobs: int) -> Iterator[Callable[[int], None]]:
 
 
 def page(title: str, runs: Sequence[SimulatedRun], names: Iterable[str]) -> str:
-    """Return a page: pictures (`album.names_of`) and tables; for several seeds only comparisons."""
+    """Return an HTML page: pictures (`album.names_of`) and tables; for several seeds only comparisons."""
     drawings = [DRAWN[name](runs) for name in names]
     pictures = (f"<h2>{escape(drawing.title)}</h2><figure>{svg_of(drawing)}</figure>" for drawing in drawings)
     tables = [comparison_table("Compared", compare(runs))] if len(runs) > 1 else []

@@ -28,7 +28,7 @@ class _TimeLine:
         self._change = [0] * (COLUMNS + 2)
 
     def add(self, begin: int, end: int, width: int, amount: int = 1) -> None:
-        """Add ``amount`` from ``begin`` to ``end``; columns are ``width`` long."""
+        """Add ``amount`` from ``begin`` to ``end`` (ms); columns are ``width`` ms long."""
         first, last = begin // width, end // width
         if first == last:
             self._part[first] += (end - begin) * amount
@@ -39,7 +39,7 @@ class _TimeLine:
         self._change[last] -= amount
 
     def fold(self, width: int) -> None:
-        """Join each two neighbouring columns; ``width``: their length (ms) before."""
+        """Join each two neighbouring columns to one; ``width``: their length (ms) before."""
         part, change = self._part, self._change
         pairs = range(COLUMNS // 2)
         parts = [part[2 * n] + part[2 * n + 1] + change[2 * n + 1] * width for n in pairs]
@@ -122,5 +122,5 @@ class Trail:
         return [sum(column) for column in zip(*self.rows(), strict=True)]
 
     def waiting(self) -> list[float]:
-        """Return the mean number of waiting jobs, by column."""
+        """Return the mean number of jobs waiting, by column."""
         return self._waiting.sums(self.columns, self.width)

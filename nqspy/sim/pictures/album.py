@@ -34,7 +34,7 @@ ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 
 
 def png_of(drawing: Drawing) -> bytes:
-    """Return the whole PNG file, in the colours of a light page. Raises NotSimulated."""
+    """Return a drawing as a PNG file, in the colours of a light page. Raises NotSimulated without Pillow."""
     try:
         from PIL import Image, ImageDraw, ImageFont
     except ImportError:
@@ -71,7 +71,7 @@ OTHERS = frozenset({".gif", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", "
 
 
 def names_of(runs: int, seeds: int) -> list[str]:
-    """Return the names of pictures: over several seeds only comparisons, of one run all others."""
+    """Return the names of pictures for so many ``runs`` of each seed: several seeds are only compared."""
     if seeds > 1:
         return ["comparison"]
     return [name for name in DRAWN if runs > 1 or name != "comparison"]

@@ -44,7 +44,7 @@ class TimeAxis:
         return LEFT + min(1.0, max(0.0, at / self.end)) * (WIDTH - LEFT - RIGHT)
 
     def drawn(self, top: float, bottom: float) -> Iterator[Shape]:
-        """Yield the marks: lines from ``top`` to ``bottom``, and their times below."""
+        """Yield the marks: vertical lines from ``top`` to ``bottom`` (y), and their times below."""
         step = next((step for step in STEPS if self.end / step <= MOST_MARKS), STEPS[-1])
         for at in range(0, self.end + 1, step):
             yield from _mark(self.x(at), top, bottom, short_time(at))
@@ -68,7 +68,7 @@ class WaitAxis:
         return WIDTH - RIGHT - ROOM + 10
 
     def drawn(self, top: float, bottom: float) -> Iterator[Shape]:
-        """Yield the marks: lines from ``top`` to ``bottom``, and their waits below."""
+        """Yield the marks: vertical lines from ``top`` to ``bottom`` (y), and their waits below."""
         for wait in WAITS:
             if wait <= self._longest:
                 yield from _mark(self.x(wait), top, bottom, short_time(wait * SECOND))

@@ -63,7 +63,7 @@ def written(each: Estimate) -> str:
 
 
 def waits(runs: Sequence[SimulatedRun]) -> Drawing:
-    """Draw the size classes from top to bottom, in each of them the runs."""
+    """Draw the waits by size class, from top to bottom; in each class a bar for each run."""
     spreads = [run.metrics.spreads() for run in runs]
     classes = sorted({name for each in spreads for name in each}, key=first_size)
     axis = WaitAxis(max((each.high for found in spreads for each in found.values()), default=0.0))

@@ -33,12 +33,12 @@ CELLS = 320
 
 
 def utilisation(runs: Sequence[SimulatedRun]) -> Drawing:
-    """Draw a strip for each run, all over the same time; an empty one if nothing ran."""
+    """Draw PEs held and jobs waiting over time, a strip for each run; nothing if no trails were stored."""
     return strips(_trails(runs))
 
 
 def gantt(runs: Sequence[SimulatedRun]) -> Drawing:
-    """Draw a chart for each run, all over the same time."""
+    """Draw which PEs were held when, a chart for each run, all over the same time."""
     return chart(_trails(runs))
 
 
@@ -47,7 +47,7 @@ def _trails(runs: Sequence[SimulatedRun]) -> list[tuple[str, Trail]]:
 
 
 def strips(trails: Sequence[tuple[str, Trail]], origin: str = FIRST) -> Drawing:
-    """Draw a strip for each label and trail; ``origin``: the instant from which times count."""
+    """Draw a strip for each label and trail; ``origin``: text that names the time 0."""
     axis = TimeAxis(max((trail.end for _, trail in trails), default=1), origin)
     shapes: list[Shape] = [
         *legend("held", LEFT, "PEs held (full height: all of them)"),
@@ -93,7 +93,7 @@ def _mean(trail: Trail) -> float:
 
 
 def chart(trails: Sequence[tuple[str, Trail]], origin: str = FIRST) -> Drawing:
-    """Draw a chart for each label and trail; ``origin``: the instant from which times count."""
+    """Draw a Gantt chart for each label and trail; ``origin``: text that names the time 0."""
     axis = TimeAxis(max((trail.end for _, trail in trails), default=1), origin)
     shapes, y = list[Shape](), float(TOP)
     if any(trail.boxes is not None for _, trail in trails):

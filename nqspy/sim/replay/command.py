@@ -107,7 +107,8 @@ def _show_both(what: ReplayInput, other: Alternative, drawn: Path | None, brief:
 def time_asked(
     past: HomeJournal, span: str | None, since: str | None, until: str | None
 ) -> tuple[Instant | None, Instant | None]:
-    """Return the requested beginning and end. Raises BadValue, NotReplayed."""
+    """Return the begin and end that ``span`` (``FROM..TO``), or ``since`` and ``until``, say (None: not
+    said). Raises BadValue, NotReplayed."""
     if span is not None:
         if since is not None or until is not None or ".." not in span:
             raise NotReplayed(
@@ -125,7 +126,7 @@ def time_asked(
 
 
 def _other(exits: Path | None, queues: Path | None, commands: list[str], file: Path | None) -> Alternative:
-    """Return the change that the options describe. Raises NotReplayed."""
+    """Return the change that the options describe; empty without any. Raises NotReplayed."""
     words, changes = list[str](), list[WhatIfChange]()
     if queues is not None:
         words.append(f"the queues of {queues}")

@@ -41,7 +41,7 @@ class MovedStart(Struct, frozen=True):
 
     @property
     def by(self) -> int | None:
-        """Return by how many ms it starts later; None if it starts in one run only."""
+        """Return by how many ms it starts later (below 0: earlier); None if it starts in one run only."""
         return None if self.was is None or self.would is None else self.would - self.was
 
 
@@ -86,19 +86,19 @@ class NightComparison:
         return found
 
     def by(self, which: str) -> dict[str, list[Seq]]:
-        """Return the requests started in either run, by ``which`` (``group`` or ``owner``)."""
+        """Return the requests started in either run, by their ``group`` or ``owner`` (``which``)."""
         found: dict[str, list[Seq]] = {}
         for seq in self.seqs:
             found.setdefault(str(getattr(self.request(seq), which)), []).append(seq)
         return dict(sorted(found.items()))
 
     def refused(self) -> dict[Seq, str]:
-        """Return the submissions that only the changed run refuses, with the reasons."""
+        """Return the changed run's reasons for refused submissions, by request, except those of both runs."""
         was, would = ({} if each is None else each.refused for each in (self.found.base, self.found.would))
         return {seq: text for seq, text in would.items() if was.get(seq) != text}
 
     def guessed(self) -> list[Seq]:
-        """Return the requests of unknown length, except those that one limit ended in both runs."""
+        """Return the requests of unknown run time, except those that the same limits ended in both runs."""
         was, would = (
             {} if one is None else one.executor.unknown for one in (self.found.base, self.found.would)
         )
@@ -197,7 +197,7 @@ def data_of(comparison: NightComparison) -> dict[str, Any]:
 
 
 def exits_object(comparison: NightComparison) -> dict[str, Any]:
-    """Return versions of user exits without a copy, and the end of the time without known versions."""
+    """Return, for JSON, versions of exits without a stored copy, and until when versions are unknown."""
     versions, zone = comparison.found.versions, comparison.found.zone
     missing = versions.missing()
     return {
@@ -216,7 +216,7 @@ def _row(comparison: NightComparison, seqs: Sequence[Seq], group: str | None) ->
 
 
 def reason_object(reason: Reason) -> dict[str, str]:
-    """Return a reason as an object for JSON: code, subject, text."""
+    """Return a reason as an object for JSON: its code, its source, its text."""
     return {"code": reason.code.value, "who": reason.who, "text": reason.text}
 
 

@@ -61,7 +61,7 @@ class RecordedCalls(Calls):
         self._expected, self._started = list(reported), started
 
     def call(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
-        """Call a hook as `Calls` does; for an expected failure note that without a call."""
+        """Call a hook as `Calls` does; for an expected or ``lost`` failure note that without a call."""
         after_choice = (hook.name == "elected") == (seq in self._started)
         for failure in self._expected:
             if after_choice and (failure.exit, failure.seq) == (hook.who, seq):

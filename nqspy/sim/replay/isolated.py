@@ -17,7 +17,7 @@ from nqspy.model.ids import name_of
 
 
 class NotReplayed(NqspyError):
-    """There is nothing to replay, or a change is impossible; the text says why, in one line."""
+    """Raised if there is nothing to replay, or a change is impossible; the text says why, in one line."""
 
 
 MEMORY = 8 << 30

@@ -22,7 +22,7 @@ WAS, WOULD = "as it was", "as it would be"
 
 
 def check(path: Path) -> None:
-    """Raise NqspyError unless a picture can be drawn and written there."""
+    """Raise NqspyError unless a picture can be drawn and written there; leaves a file."""
     if path.suffix.lower() not in FORMATS:
         raise NotReplayed(f"{path}: pictures are written as {' or '.join(FORMATS)}")
     write(path, b"", "ab")
@@ -35,12 +35,12 @@ def check(path: Path) -> None:
 
 
 def drawn(path: Path, comparison: NightComparison) -> str:
-    """Draw both runs, or one without a change; return the SVG in base64. Raises NotSimulated."""
+    """Draw both runs, or one without a change; return the file's bytes in base64. Raises NotSimulated."""
     return b64encode(FORMATS[path.suffix.lower()](drawing(path.stem, comparison))).decode()
 
 
 def drawing(name: str, comparison: NightComparison) -> Drawing:
-    """Return the drawing of both runs."""
+    """Return the drawing of both runs (one if they do not differ); ``name``: its file's name."""
     found = comparison.found
     origin = f"{found.zone.text(comparison.begin)[:16].replace('T', ' ')}"
     courses = [(WAS, comparison.base)]

@@ -14,7 +14,7 @@ Data = Mapping[str, Any]
 
 
 def text_of(data: Data, words: str, brief: bool = False) -> str:
-    """Return the text; ``words``: the change; ``brief``: without a row for each request."""
+    """Return a replay's data as text; ``words``: the change; ``brief``: without users and single requests."""
     return "".join(_parts(data, words, brief))
 
 
@@ -62,7 +62,7 @@ _ALWAYS = ("earlier", "later", "same")
 
 
 def elsewhere(data: Data) -> str:
-    """Return how far the run without a change agrees with the journal."""
+    """Return in words how far the run without a change agrees with the journal."""
     if not data["as_it_was"]:
         return "every start within 1 s of the journal"
     return f"{_count(data['as_it_was'], 'start')} (see `nqspy manual replay`)"
@@ -73,7 +73,7 @@ def _count(number: int, what: str) -> str:
 
 
 def unasked_exits(data: Data) -> Iterator[str]:
-    """Yield lines on versions of user exits that could not be asked."""
+    """Yield lines for people on versions of user exits that could not be asked in the replay."""
     for each in data["exits"]["missing"]:
         since = "" if each["since"] is None else f" {short(each['since'])}"
         named = f"exit {each['exit']} ({each['digest']})"

@@ -1,8 +1,7 @@
 """Replay a home's journal: as it was, or in two what-if runs, one of them under a change.
 
-To get both runs of a night: ``isolated(lambda done: data(replayed(source, other, done)))``; before it,
-`read_input` reads the journal, and ``data`` converts the result for JSON.
-"""
+To get both runs of a night: ``source = read_input(past)``, then ``isolated(lambda done:
+data_of(NightComparison(replayed(source, other, done))))``, which returns data for JSON."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,7 +34,7 @@ from nqspy.userexit.loader import Source
 
 @dataclass(frozen=True)
 class Alternative:
-    """A change to replay a time under: settings, ``exits`` (None: those recorded); ``label``: its text."""
+    """A change to replay a time under: settings, and ``exits`` (None: as recorded); ``label``: its text."""
 
     change: WhatIfChange = WhatIfChange()
     exits: Choice | None = None
@@ -54,7 +53,7 @@ STEP = 100
 
 @dataclass
 class ReplayInput:
-    """Input of a replay. ``failures``: failures of the ``versions`` shortly before it."""
+    """Input of a replay. ``versions``: exits loaded then; ``failures``: theirs shortly before it."""
 
     zone: Zone
     recording: Recording
@@ -88,7 +87,8 @@ def read_input(
     until: Instant | None = None,
     now: Sequence[Source] | None = None,
 ) -> ReplayInput:
-    """Read the journal from ``since`` to ``until``; no site code runs. Raises NotReplayed."""
+    """Read the journal from ``since`` to before ``until``; ``now``: the exits in force (None: files of the
+    home). No site code runs. Raises NotReplayed."""
     recording = past.recording(since, until)
     first = recording.events[0]
     failures = past.failures(first.n - 1, Instant(first.at - RETRY))
@@ -141,7 +141,7 @@ def _what_if(found: Replayed, other: Alternative, done: Progress) -> None:
 
 
 def exits_of(folder: Path) -> Choice:
-    """Return a choice of the files in a folder of exits for all times. Raises NotReplayed for no folder."""
+    """Return a choice that loads a folder's exits at all times. Raises NotReplayed if it is no folder."""
     if not folder.is_dir():
         raise NotReplayed(f"{folder} is not a folder; name one with files of user exits (*.py)")
     sources = files_in(folder)
@@ -153,8 +153,8 @@ _ROUTING = ("queue/", "default/")
 
 
 def settings_of(text: str, source: str) -> tuple[tuple[ev.Change, ...], tuple[str, ...]]:
-    """Return the settings that qmgr commands change, and the commands that a shift may also have. Raises
-    NotReplayed, ParseError."""
+    """Return the changes of qmgr commands in ``text``, and the commands that a shift may also have;
+    ``source``: their name in errors. Raises NotReplayed, ParseError."""
     changes, lines = list[ev.Change](), list[str]()
     for parsed in parse_text(text, source):
         if not isinstance(parsed.command, cm.Configure):

@@ -1,4 +1,4 @@
-"""The exits of a test: files, modules or texts, loaded as in the daemon; their failures are stored."""
+"""The exits of a test: files, modules or texts, loaded as in the daemon; failures and lines are stored."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from nqspy.userexit.loader import Source
 from nqspy.userexit.site_exits import SiteExits
 
 PATIENCE = 2_000
-"""Least CPU time in ms of an exit's call in a test, as the machine may be busy; wall time: ten times."""
+"""Least budget (ms of CPU time) of an exit's call in a test, as the machine may be busy; wall: ten times."""
 
 OneExit = str | Path | ModuleType
 Exits = OneExit | Mapping[str, str] | Sequence[OneExit]
@@ -24,13 +24,14 @@ class _Patient(Guard):
     def call(
         self, function: Callable[..., Any], args: tuple[Any, ...], budget: int, wall: int | None = None
     ) -> Any:
-        """Return what the function returns, within a budget for a busy machine."""
+        """Call ``function`` and return its result, within `PATIENCE` or its own budget if that is more."""
         budget = max(budget, PATIENCE)
         return super().call(function, args, budget, max(10 * budget, wall or 0))
 
 
 class ExitsUnderTest(SiteExits):
-    """The exits of files. ``failed``: failures since the last read; ``printed``: lines. Raises BadExit."""
+    """The exits of a test's files, texts or modules. ``failed``: failures since the last block under `blamed`
+    began; ``printed``: all lines that exits printed, as ``exit: text``. Raises BadExit."""
 
     def __init__(self, sources: Iterable[Source]) -> None:
         self.failed: list[ExitFailure] = []
@@ -39,7 +40,7 @@ class ExitsUnderTest(SiteExits):
         self._sound()
 
     def put(self, sources: Iterable[Source]) -> None:
-        """Add these files; each replaces one with the same name. Raises BadExit."""
+        """Load these files too; each replaces one with the same name. Raises BadExit if any is wrong."""
         known = {source.path.stem: source for source in self._sources or ()}
         self._sources = _in_order((known | {source.path.stem: source for source in sources}).values())
         modules, self.problems = self._load()
@@ -47,20 +48,20 @@ class ExitsUnderTest(SiteExits):
         self._install(modules)
 
     def reload(self) -> str:
-        """Read the present files again, then reload like `SiteExits`."""
+        """Read the files again from disk (texts stay as they are), then reload like `SiteExits`."""
         known = self._sources or ()
         self._sources = [_read(each.path) if each.path.is_absolute() else each for each in known]
         return super().reload()
 
     def failures(self) -> tuple[ExitFailure, ...]:
-        """Return failures like `SiteExits`; store them too."""
+        """Return and forget failures like `SiteExits`; add them to ``failed``."""
         found = super().failures()
         self.failed += found
         return found
 
     @contextmanager
     def blamed(self, strict: bool) -> Iterator[None]:
-        """Fail if an exit fails in the block and ``strict`` is set. Raises ExitFailed."""
+        """Raise ExitFailed after the block for the first exit that failed in it, if ``strict`` is set."""
         self.failed.clear()
         yield
         if strict and self.failed:
@@ -80,7 +81,7 @@ def _in_order(sources: Iterable[Source]) -> list[Source]:
 
 
 def sources_of(given: Exits, beside: Path) -> list[Source]:
-    """Read the files that are meant, from the folder ``beside`` or the current one. Raises BadExit."""
+    """Read a test's exits; relative paths are looked up in ``beside``, then here. Raises BadExit."""
     if isinstance(given, Mapping):
         return [Source(Path("exits", f"{name}.py"), text.encode()) for name, text in given.items()]
     if isinstance(given, str | Path | ModuleType):
@@ -109,7 +110,8 @@ def _read(path: Path) -> Source:
 
 
 def under_test(test: Path) -> Path:
-    """Return the exit that a file of tests is about: beside it, in ``exits``, or above. Raises BadExit."""
+    """Return the exit that ``test_quiet.py`` is about, ``quiet.py``: beside it, in ``exits`` there, or in
+    ``exits`` one folder above. Raises BadExit if it is in none of these."""
     name = test.stem.removeprefix("test_").removesuffix("_test").lstrip("_")
     folders = (test.parent, test.parent / "exits", test.parent.parent / "exits")
     for folder in folders:

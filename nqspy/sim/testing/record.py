@@ -21,7 +21,7 @@ LINES = 30
 
 @dataclass(slots=True)
 class Stretch:
-    """A time in which a request ran; ``end`` None: it runs now."""
+    """Run of a request from start to end or requeueing, pauses included; ``end`` None: it has no end yet."""
 
     seq: Seq
     begin: Instant
@@ -30,8 +30,9 @@ class Stretch:
 
 @dataclass
 class StoryRecord:
-    """Follows the journal. ``labels``: the test's names of requests, by number; ``starts`` in the order in
-    which they were decided; ``ends`` in their order; ``lines``: the story, each line with its instant."""
+    """Record of what happened on a test's site, from its events. ``labels``: the test's names of requests, by
+    number; ``starts``: their runs, in the order in which starts were decided; ``ends``: their last events, in
+    their order; ``lines``: the story for people, each line with its instant."""
 
     labels: dict[int, str] = field(default_factory=dict)
     starts: list[Stretch] = field(default_factory=list)
@@ -60,7 +61,7 @@ class StoryRecord:
         return name if index is None else f"{name}[{index}]"
 
     def stretches(self, number: int) -> list[Stretch]:
-        """Return the times in which a request, or its indices, ran."""
+        """Return the runs of a request, or of all indices of an array, in the order of their starts."""
         return [each for each in self.starts if number_of(each.seq) == number]
 
     def _texts(self, event: ev.Event) -> Iterator[str]:
@@ -93,8 +94,8 @@ _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 def moment(text: str, zone: Zone, now: Instant) -> Instant:
-    """Return the next instant of ``03:00`` or ``tue 03:00`` (now, if it is that), or of a date with a time.
-    Raises BadStory."""
+    """Return the next instant of ``03:00`` or ``tue 03:00`` in ``zone`` (``now``, if it is that), or that of
+    a date with a time. Raises BadStory for other texts, and for a date before ``now``."""
     day, _, clock = text.strip().lower().rpartition(" ")
     try:
         if day in ("", *_DAYS) and "-" not in clock:
@@ -119,7 +120,7 @@ def _next(day: str, clock: time, zone: Zone, now: Instant) -> Instant:
 
 
 def span(text: str | float) -> int:
-    """Return the ms of ``30min``, ``1:00:00`` or a number of seconds. Raises BadStory."""
+    """Return the ms of ``30min``, ``1:00:00`` or a number of seconds. Raises BadStory (``unlimited`` too)."""
     try:
         found = parse_time(str(text))
     except BadValue as error:
@@ -130,18 +131,18 @@ def span(text: str | float) -> int:
 
 
 def shown(zone: Zone, at: Instant) -> str:
-    """Return an instant as a test writes it: ``2026-03-02 20:00:00``."""
+    """Return an instant in the zone's time as a test writes it: ``2026-03-02 20:00:00``, ms if not 0."""
     local = zone.local(at)
     return f"{local:%Y-%m-%d %H:%M:%S}" + (f".{at % 1000:03d}" if at % 1000 else "")
 
 
 class BadExit(AssertionError):
-    """A file cannot be an exit; a line for each thing that is wrong with it."""
+    """Raised if a file cannot be loaded as an exit; its text has a line for each mistake in it."""
 
 
 class ExitFailed(AssertionError):
-    """An exit raised, answered nonsense or did not return; with its traceback."""
+    """Raised if an exit raised an error, gave an invalid answer or took too long; has the traceback."""
 
 
 class BadStory(AssertionError):
-    """The test asks for something that does not exist: a request of that name, a time that is past."""
+    """Raised if the test asks for something that does not exist: a request, a time that is past."""

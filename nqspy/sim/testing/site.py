@@ -22,31 +22,32 @@ WAITS = ("arriving", "routing", "waiting", "held", "queued", "begun")
 
 
 class StorySite(Stage):
-    """A `Stage` with lists of what happened, and claims in sentences. A claim that does not hold raises
+    """A `Stage` with lists of what happened, and claims about it. A claim that does not hold raises
     AssertionError, with the last lines of the story; one that holds returns True."""
 
     # ------------------------------------------------------------ what it did
 
     @property
     def shift(self) -> str | None:
-        """Return the shift in force."""
+        """Return the name of the shift in force; None: no shift is."""
         return self._site.shift.current
 
     @property
     def started(self) -> list[str]:
-        """Return the requests that have started, in the order of decisions; twice if it ran twice."""
+        """Return the names of started requests, in the order of decisions; once for each start."""
         return [self.record.label(each.seq) for each in self.record.starts]
 
     @property
     def running(self) -> list[str]:
-        """Return the requests that run now, in the order of their starts."""
+        """Return the names of the requests that run now (not suspended), in the order of their starts."""
         known = self._site.started
         runs = (each.seq for each in self.record.starts if each.end is None)
         return [self.record.label(seq) for seq in runs if seq in known and known[seq].state is State.RUNNING]
 
     @property
     def waiting(self) -> list[str]:
-        """Return the requests that wait now, in the order of their queues, held and dated ones last."""
+        """Return the names of requests that have not started, by priority of their queues, then by place;
+        requests without a place (held, or with a later date) come last."""
         site, places = self._site, Places(self._driver.engine, self._driver.now)
 
         def line(request: Request) -> tuple[Any, ...]:
@@ -59,16 +60,16 @@ class StorySite(Stage):
 
     @property
     def ended(self) -> list[str]:
-        """Return the requests that have ended, deleted ones too, in the order of their ends."""
+        """Return the names of the requests that have ended, deleted ones too, in the order of their ends."""
         return [self.record.label(seq) for seq in self.record.ends]
 
     @property
     def printed(self) -> list[str]:
-        """Return lines that exits have printed, each behind the exit's name."""
+        """Return the lines that exits have printed so far, as ``exit: text``."""
         return self.exits.printed
 
     def most_at_once(self, owner: str | None = None, queue: str | None = None) -> int:
-        """Return the most requests that ran at the same time so far, of that owner, in that queue."""
+        """Return the most requests that ever ran at the same time, of that owner and queue (None: of all)."""
         steps = []
         for each in self.record.starts:
             request = self.found(each.seq)[0]
@@ -81,7 +82,7 @@ class StorySite(Stage):
         return most
 
     def report_night(self) -> dict[str, Any]:
-        """Return the present data of ``nqspy report night --json``; exits get their notice."""
+        """Return the present data of ``nqspy report night --json``; call the hooks `night_report` with it."""
         __tracebackhide__ = True
         driver, events = self._driver, list(self.journal.events())
         bounds = night.night_bounds(events, self.zone, driver.now)
@@ -93,7 +94,7 @@ class StorySite(Stage):
     # ------------------------------------------------------------ now
 
     def must_wait(self, name: str | StoryJob, because: str = "") -> bool:
-        """Claim that a request waits now, and that ``because`` is part of the reason or its source."""
+        """Claim that a request waits now, and that ``because`` is part of the reason or of its source."""
         __tracebackhide__ = True
         job = self.job(name)
         if job.state not in WAITS:
@@ -123,7 +124,7 @@ class StorySite(Stage):
         return True
 
     def must_refuse(self, name: str, because: str = "", **wanted: Any) -> bool:
-        """Claim that a submission like this (`StorySite.submit`) is refused, ``because`` is part of why."""
+        """Claim that a submission like this (`StorySite.submit`) is refused with ``because`` in the text."""
         __tracebackhide__ = True
         try:
             job = self.submit(name, **wanted)
@@ -152,7 +153,7 @@ class StorySite(Stage):
         return True
 
     def never_together(self, *names: str | StoryJob) -> bool:
-        """Claim that no two of these have run at the same time so far."""
+        """Claim that no two of these requests have run at the same time so far."""
         __tracebackhide__ = True
         jobs = [self.job(name) for name in names]
         runs = [(job, each) for job in jobs for each in self.record.stretches(job.number)]

@@ -33,7 +33,7 @@ FIRST_UID = 1_001
 
 
 class StoryJob:
-    """A request of a test, by the test's name for it, now; times like ``2026-03-02 20:00:00``."""
+    """A request of a test in its present state, by the test's name; times like ``2026-03-02 20:00:00``."""
 
     def __init__(self, site: "Stage", label: str, number: int, array: bool) -> None:
         self._site, self.label, self.number = site, label, number
@@ -49,7 +49,7 @@ class StoryJob:
 
     @property
     def request(self) -> Request:
-        """Return the engine's record of it."""
+        """Return the engine's `Request`, also after its end."""
         return self._site.found(self.seq)[0]
 
     @property
@@ -70,7 +70,7 @@ class StoryJob:
 
     @property
     def why(self) -> str:
-        """Return the reason why it waits, in words; empty if it does not."""
+        """Return the reason why it waits, in words, with the reason's source; empty if it does not wait."""
         return self._site.why(self)
 
     @property
@@ -80,24 +80,24 @@ class StoryJob:
 
     @property
     def date_in_queue(self) -> str:
-        """Return the time as of which it counts as submitted."""
+        """Return the time from which its age in the queue counts."""
         return shown(self._site.zone, self.request.date_in_queue)
 
     @property
     def started(self) -> str | None:
-        """Return the time of its last start; None before it."""
+        """Return the time of its last start, of an array: that of its last index; None before it."""
         runs = self._site.record.stretches(self.number)
         return self._shown(runs[-1].begin if runs else None)
 
     @property
     def ended(self) -> str | None:
-        """Return the time at which it last stopped running."""
+        """Return the time at which its last run ended; None while it runs, or before it has run."""
         runs = self._site.record.stretches(self.number)
         return self._shown(runs[-1].end if runs else None)
 
     @property
     def exit_status(self) -> int | None:
-        """Return the exit status, never 0 after a bad end; None before the end, or without one."""
+        """Return the exit status, never 0 after a bad end; None before the end, or if it has none."""
         end = self._site.record.ends.get(self.seq)
         return None if end is None else End.of(end).shown_status
 
@@ -162,7 +162,7 @@ class Stage:
     # ------------------------------------------------------------ what happens
 
     def qmgr(self, text: str) -> None:
-        """Run commands of qmgr, one a line, as a manager. Raises ParseError, Refusal."""
+        """Run commands of qmgr, one a line, as a manager. Raises ParseError, Refusal, BadStory (query)."""
         __tracebackhide__ = True
         for parsed in parse_text(text, "qmgr"):
             if not isinstance(parsed.command, cm.Command) or isinstance(parsed.command, cm.Query):
@@ -175,7 +175,7 @@ class Stage:
         self.qmgr(f"create batch_queue {name} {words}\nenable queue {name}\nstart queue {name}\n")
 
     def load(self, exits: Exits) -> None:
-        """Load exits; each replaces one with the same name, as `StorySite` does at the beginning."""
+        """Load more exits, given as to the `Stage`; each replaces one with the same name. Raises BadExit."""
         beside = Path(sys._getframe(1).f_globals.get("__file__") or ".").parent
         self.exits.put(sources_of(exits, beside))
         self._do([(cm.ReloadExits(), OPERATOR)])
@@ -236,7 +236,7 @@ class Stage:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Let submissions in this block arrive at the same moment: one pass examines all of them."""
+        """Let submissions in this block arrive together at its end: one pass examines all of them."""
         __tracebackhide__ = True
         self._together = []
         try:
@@ -266,12 +266,12 @@ class Stage:
         self._pass(moment(when, self.zone, self._driver.now))
 
     def let_pass(self, time: str | float) -> None:
-        """Let so much time pass: ``2h``, ``10:00``, a number of seconds."""
+        """Let so much time pass: ``2h``, ``10:00``, a number of seconds. Raises BadStory for other texts."""
         __tracebackhide__ = True
         self._pass(Instant(self._driver.now + span(time)))
 
     def to_the_end(self) -> None:
-        """Let time pass until nothing is due (at most eight days without an event)."""
+        """Let time pass until nothing is due, or shifts alone have happened for eight days."""
         __tracebackhide__ = True
         self._pass(None)
 
@@ -291,7 +291,7 @@ class Stage:
         return zone_of(self._site.timezone)
 
     def why(self, name: str | StoryJob) -> str:
-        """Return the reason why a request waits, in words, with its source; empty where it does not."""
+        """Return the reason why a request waits, in words, with its source; empty if it does not wait."""
         seq = self.job(name).seq
         reason = reasons_of(self._driver.engine, (seq,)).get(seq)
         return "" if reason is None else f"{reason.text} ({reason.who})" if reason.who else reason.text
@@ -302,7 +302,7 @@ class Stage:
         return None if place is None else place.position
 
     def answers(self, name: str | StoryJob) -> list[str]:
-        """Return the last answer of each exit about a request, such as ``quiet.jobselect: refuse('why')``."""
+        """Return the last answer of each hook about a request, such as ``quiet.jobselect: refuse('why')``."""
         rows = self.exits.trace(self.job(name).seq)
         return [
             f"{row['exit']}.{row['hook']}: "
@@ -311,7 +311,7 @@ class Stage:
         ]
 
     def job(self, name: str | StoryJob) -> StoryJob:
-        """Return a request by the test's name for it. Raises BadStory without one."""
+        """Return the request that the test submitted under that name. Raises BadStory if there is none."""
         if isinstance(name, StoryJob):
             return name
         if name not in self._jobs:
@@ -320,7 +320,7 @@ class Stage:
         return self._jobs[name]
 
     def found(self, seq: Seq) -> tuple[Request, str]:
-        """Return a request and its state, ended or not."""
+        """Return a request and its state (`StoryJob.state`), ended or not. Raises BadStory without it."""
         request = self._site.to_be(seq)
         if request is not None:
             return request, request.shown_state.value

@@ -26,8 +26,8 @@ _OPTIONS = {
 
 
 def spec_of(own: dict[str, Any], ask: dict[str, Any], options: Mapping[str, Any], array: str | None) -> Spec:
-    """Return a request's specification as qsub sends it: its fields, with ``options`` by their names in
-    Python. Raises BadStory for an unknown option, or an amount that cannot be read."""
+    """Return a request's specification as qsub sends it: fields ``own`` and, of `Ask`, ``ask``; ``options``
+    by their names in Python; ``array`` like ``1-10%2``. Raises BadStory for a wrong option or amount."""
     try:
         for name, value in options.items():
             if name not in _OPTIONS:
@@ -44,7 +44,7 @@ def spec_of(own: dict[str, Any], ask: dict[str, Any], options: Mapping[str, Any]
 
 
 def read_after(text: str) -> tuple[str, AfterWord]:
-    """Return the request that ``a`` or ``a:any`` names, and the condition. Raises BadStory."""
+    """Return the name in ``a`` or ``a:any``, and the condition (``ok`` if none is given). Raises BadStory."""
     name, _, when = text.partition(":")
     word = next((each for each in AFTER_WORDS if each == (when or "ok")), None)
     if word is None:

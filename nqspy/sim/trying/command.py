@@ -42,7 +42,7 @@ _WOULD_HAVE = {
 
 
 def text(data: Data, every: bool) -> str:
-    """Return the whole text; ``every``: all requests, not only the first."""
+    """Return a trial's result as text for people; ``every``: all changed requests, else the first `SHOWN`."""
     lines = (*_summary(data), *_of_requests(data, every), *_of_calls(data))
     return "".join(f"{line}\n" for line in lines)
 

@@ -62,7 +62,7 @@ KINDS: Mapping[str, Callable[[_Side, _Side], bool]] = {
 
 
 def tried_now(home: str | None, candidate: Source) -> dict[str, Any]:
-    """Try a file on the waiting requests; return data (manual page ``exits``). Raises NqspyError."""
+    """Try a file on a home's waiting requests; return data (manual page ``exits``). Raises NqspyError."""
     copy = copied(home, candidate)
     tried = try_out(copy, candidate)
     if tried.problems:
@@ -94,7 +94,7 @@ def tried_now(home: str | None, candidate: Source) -> dict[str, Any]:
 def _rows(
     copy: SiteCopy, tried: Tried, request: Request, horizon: int | None, zone: Zone
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a request's changes."""
+    """Yield a row for the first change of a request, and one for another answer to its submission."""
     was, would = (_side(copy, result, request.seq, horizon) for result in (tried.was, tried.would))
     kinds = [kind for kind, is_so in KINDS.items() if is_so(was, would)]
     others = [kind for kind in kinds if kind != "submission"]

@@ -30,8 +30,8 @@ class NotTried(NqspyError):
 
 
 class SiteCopy(Struct, frozen=True):
-    """A copied site. ``loaded``: exits in force, as loaded; ``scripts``: heads of waiting requests'
-    scripts."""
+    """A copy of a live site. ``now``: its instant; ``between``: the engine's state; ``loaded``: files of the
+    exits in force; ``scripts``: heads of waiting requests' scripts, by digest."""
 
     site: Site
     now: Instant
@@ -53,7 +53,7 @@ def _waiting(site: Site) -> list[Request]:
 
 
 def home_of(home: str | None) -> Path:
-    """Return the folder of a home. Raises NotTried."""
+    """Return the folder of a home (None: the usual one). Raises NotTried."""
     try:
         return Path(resolve_home(home))
     except OSError as error:
@@ -61,8 +61,7 @@ def home_of(home: str | None) -> Path:
 
 
 def copied(home: str | None, candidate: Source) -> SiteCopy:
-    """Return a copy of a home's site, with its loaded exits, for a trial of ``candidate``. Raises
-    NqspyError."""
+    """Return a copy of a home's site, with its loaded exits, to try ``candidate`` on. Raises NqspyError."""
     folder = home_of(home)
     state, loaded = _daemon_state(folder)
     database = folder / DATABASE
@@ -80,7 +79,7 @@ def copied(home: str | None, candidate: Source) -> SiteCopy:
 
 
 def loaded_exits(home: Path) -> tuple[Source, ...]:
-    """Return the files of the exits in force, as they were loaded. Raises NqspyError."""
+    """Return the files of the exits in force at a home, as its daemon loaded them. Raises NqspyError."""
     return _daemon_state(home)[1]
 
 

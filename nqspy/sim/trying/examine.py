@@ -41,7 +41,7 @@ class Examination(Struct):
 
 
 def queue_lists(copy: SiteCopy, site: Site, exits: Exits) -> Lists:
-    """Return the lists of all queues that have queued requests."""
+    """Return the list of each queue with queued requests, in the order in which a pass would examine it."""
     samples = dict(copy.between.samples)
     with exits.rehearsal(copy.now):
         return {
@@ -52,7 +52,7 @@ def queue_lists(copy: SiteCopy, site: Site, exits: Exits) -> Lists:
 
 
 def ask(into: Examination, copy: SiteCopy, site: Site, exits: Exits, lists: Lists, spent: Spent) -> None:
-    """Ask these exits about each request, as long as there is time; add the answers to ``into``."""
+    """Ask these exits about each request until ``spent`` (part of the time used) is 1; fill ``into``."""
     for request in site.requests.values():
         if request.state not in STARTED and spent() < HALF:
             into.submissions[request.seq] = _submission_answer(copy, site, exits, request)
@@ -75,7 +75,7 @@ def ask(into: Examination, copy: SiteCopy, site: Site, exits: Exits, lists: List
 
 
 def _submission_answer(copy: SiteCopy, site: Site, exits: Exits, request: Request) -> Answer:
-    """Return the answer to a submission of this request."""
+    """Return the exits' answer if this request were submitted now: refused, or accepted with changes."""
     spec = request.spec
     answer = ask_submit(site, spec, exits, copy.now, copy.scripts.get(spec.script, b""))
     if answer is not None and answer.refusal is not None:
@@ -92,7 +92,8 @@ def _submission_answer(copy: SiteCopy, site: Site, exits: Exits, request: Reques
 
 
 def simulate(into: Examination, copy: SiteCopy, site: Site, exits: Exits, lists: Lists, spent: Spent) -> None:
-    """Simulate ahead on ``site``, which changes: at least one pass, and more while there is time."""
+    """Simulate ahead on ``site``, which this changes: at least one pass, more while ``spent`` is below 1; add
+    places, reasons and starts to ``into``."""
     into.places = {seq: place for line in lists.values() for place, seq in enumerate(line, 1)}
     waiting = {request.seq for request in site.requests.values() if request.state not in STARTED}
     run = AheadRun(site, probable_runs(copy.site, copy.now), copy.now, exits, replace(copy.between, due=True))

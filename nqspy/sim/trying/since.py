@@ -22,7 +22,7 @@ KINDS = ("submission", "earlier", "later", "new", "never")
 
 
 def tried_since(home: str | None, candidate: Source, since: str) -> dict[str, Any]:
-    """Replay the time with that file among the exits; return what would have changed. Raises NqspyError."""
+    """Replay a home from ``since`` with that file among the exits; return its effects. Raises NqspyError."""
     past = HomeJournal(home_of(home))
     try:
         in_force = loaded_exits(past.home)
@@ -49,7 +49,7 @@ def tried_since(home: str | None, candidate: Source, since: str) -> dict[str, An
 
 
 def _data(comparison: NightComparison, name: str) -> dict[str, Any]:
-    """Return the data; runs in the process without rights."""
+    """Return the exit's effects; runs in the process without rights. Raises NotTried if it is loaded."""
     result, zone = comparison.found, comparison.found.zone
     if result.exits is None or result.would is None:
         raise NotTried(f"exit {name} is the loaded one: there is nothing to try")
@@ -101,7 +101,7 @@ def _row(comparison: NightComparison, request: Request, was: str, would: str, re
 def _failures(
     comparison: NightComparison, made: Sequence[Recorded], row: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Yield failures from the journal: the hook is known only if no other hook has failed."""
+    """Yield the exit's failures in ``made``, each text once; the hook is known if only one has failed."""
     name, named = row["name"], comparison.found.site.id_of
     failing = [hook for hook, figures in row["by_hook"].items() if figures["failures"]]
     times: Counter[tuple[Seq | None, str]] = Counter()

@@ -65,9 +65,9 @@ class LongCall(Struct, frozen=True):
 
 
 class Tried(Struct):
-    """Result of a trial. ``problems``: why the file cannot be loaded, the rest is empty then; ``row``:
-    figures of its calls (``name by_hook calls``, as `userexit.hooks.entry` has them); ``skipped``: number of
-    waiting requests that were not examined."""
+    """Result of a trial: examinations without the file (``was``) and with it (``would``). ``problems``: why
+    it cannot be loaded, the rest is empty then; ``row``: figures of its calls (``name by_hook calls``, as
+    `userexit.hooks.entry` has them); ``skipped``: number of waiting requests that were not examined."""
 
     problems: list[str] = field(default_factory=list)
     was: Examination = field(default_factory=Examination)
@@ -88,7 +88,7 @@ class _Stopwatch(Guard):
     def call(
         self, function: Callable[..., Any], args: tuple[Any, ...], budget: int, wall: int | None = None
     ) -> Any:
-        """Return what the function returns."""
+        """Call ``function`` as `Guard` does; return its result."""
         hook = getattr(function, "__self__", None)
         try:
             return super().call(function, args, budget, wall)
@@ -98,7 +98,8 @@ class _Stopwatch(Guard):
 
 
 class TriedExits(SiteExits):
-    """Exits that run on a copy of a site, with counts of failed calls, and the longest calls."""
+    """Exits that run on a copy of a site. ``failed_calls``: how often a call failed, by call and text;
+    ``long_calls``: by call, its longest duration (ns) and its budget (ms), if long (`LONG`)."""
 
     def __init__(self, sources: Iterable[Source], watch: CallWatch) -> None:
         self.failed_calls = Counter[tuple[Key, str]]()
@@ -110,7 +111,7 @@ class TriedExits(SiteExits):
         self._calls.heard = lambda hook, seq, text: self._failed((hook.who, hook.name, seq), text)
 
     def failures(self) -> tuple[ExitFailure, ...]:
-        """Return failures like `SiteExits`; store those of settings too."""
+        """Return failures like `SiteExits`; add failures of exits' settings to ``failed_calls``."""
         result = super().failures()
         for each in result:
             if each.text.startswith("setting "):
@@ -128,7 +129,7 @@ class TriedExits(SiteExits):
 
 
 def try_out(copy: SiteCopy, candidate: Source) -> Tried:
-    """Try a file in another process; it replaces a loaded one of its name. Raises NqspyError."""
+    """Try a file in another process; it replaces a loaded one of its name. Raises NotTried."""
 
     def work(pipes: WorkerPipes) -> None:
         logging.getLogger("nqspy.userexit").setLevel(logging.CRITICAL)  # failures are in the answer
@@ -191,8 +192,8 @@ def _tried(copy: SiteCopy, candidate: Source, watch: CallWatch) -> Tried:
 
 
 class _Examiner:
-    """Examiner of a site. Each request is asked about with other exit objects than those of the
-    simulation, so that failures do not change it."""
+    """Examiner of a copied site under a set of exits. Requests are asked about with other exit objects than
+    the simulation's, so that failures do not change it. ``name``: exit that counts as switched on."""
 
     def __init__(self, copy: SiteCopy, sources: Iterable[Source], watch: CallWatch, name: str = "") -> None:
         self.copy, self.omitted = copy, beyond(copy.site, MOST)
@@ -226,7 +227,7 @@ class _Examiner:
         ]
 
     def row(self, name: str) -> dict[str, Any]:
-        """Return an exit's row of a listing, with the calls of both sets of exits."""
+        """Return an exit's number of calls and its figures by hook, over both sets of exits."""
         one, other = (
             next(each for each in exits.listing() if each["name"] == name)["by_hook"]
             for exits in (self.exits, self.asked)

@@ -20,9 +20,9 @@ class NotSimulated(NqspyError):
 
 
 class SimulatedJob(Struct, frozen=True):
-    """``place``: place among the used jobs of its list, from 0; ``number``: its name in results. ``submit``,
-    ``run`` (how long it would run) and ``estimate`` (its wall limit) in ms, ``submit`` since the workload's
-    beginning; ``width``: PEs; ``memory`` in bytes, None: unknown; ``user`` and ``group``: names."""
+    """A job that the simulator submits. ``place``: place among the used jobs of its list, from 0; ``number``:
+    its name in results; ``submit`` (since the workload's beginning), ``run`` (without limits), ``estimate``
+    (wall limit) in ms; ``width``: PEs; ``memory``: bytes, None: unknown; ``user``, ``group``: names."""
 
     place: int
     number: int
@@ -36,10 +36,10 @@ class SimulatedJob(Struct, frozen=True):
 
 
 class Workload(Struct, frozen=True):
-    """Jobs in the order of submission, made anew at each call of ``jobs``: ``count`` of them, for a machine
-    of ``pes`` PEs. ``dropped``: lines that are no jobs, by reason; ``begin``: instant of its time 0, ms since
-    the epoch; ``zone`` of its machine; ``at_once``: number of jobs that are always there, each end brings the
-    next one (submit times are ignored)."""
+    """Jobs to simulate: each call of ``jobs`` yields ``count`` jobs in the order of submission, for a machine
+    of ``pes`` PEs. ``dropped``: number of lines without a usable job, by reason; ``begin``: instant of time
+    0, ms since the epoch (0: unknown); ``zone`` of the machine; ``at_once``: number of jobs present at all
+    times, as each end brings the next one and submit times are ignored; None: they hold."""
 
     name: str
     pes: int
@@ -52,7 +52,7 @@ class Workload(Struct, frozen=True):
 
 
 class Wanted(Struct, frozen=True):
-    """Wishes for a workload: PEs and memory (bytes) of the machine, seed, number of jobs; None: its own."""
+    """Wishes for a workload: PEs, memory (bytes) of the machine, seed, number of jobs; None: its own."""
 
     pes: int | None = None
     memory: int | None = None

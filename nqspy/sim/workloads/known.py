@@ -26,11 +26,11 @@ FILES: Mapping[str, Callable[[Path, Wanted], Workload]] = {
     ".swf": lambda path, wanted: open_swf(path, wanted.pes, wanted.memory),
     ".csv": open_recorded,
 }
-"""Readers of files, by their ending (without .gz)."""
+"""Readers of files of jobs, by the ending of their names (without .gz)."""
 
 
 def open_workload(word: str, wanted: Wanted) -> Workload:
-    """Return the workload of the generator of that name, else of the file. Raises NotSimulated."""
+    """Return the workload of a generator's name, else of a file's path. Raises NotSimulated."""
     ending = Path(word.removesuffix(".gz")).suffix.lower()
     if word in GENERATORS:
         found = GENERATORS[word](wanted)
@@ -53,8 +53,8 @@ FEWEST = 4
 
 
 def resampled(workload: Workload, seed: int) -> Workload:
-    """Return as many weeks, drawn by the seed with repetition; jobs keep their numbers. Raises
-    NotSimulated."""
+    """Return a workload of as many weeks as this one has, each drawn from its whole weeks by the seed, with
+    repetition; jobs keep their numbers. Raises NotSimulated if weeks are too few or have no jobs."""
     weeks = _weeks(workload)
     drawn = Random(seed).choices(range(len(weeks)), k=len(weeks))
     count = sum(len(weeks[number]) for number in drawn)
@@ -70,7 +70,7 @@ def resampled(workload: Workload, seed: int) -> Workload:
 
 
 def _weeks(workload: Workload) -> list[list[SimulatedJob]]:
-    """Return its whole weeks, from its first submission on; submit times count from each one's beginning."""
+    """Return the jobs of each whole week from its first submission on; ``submit`` counts within the week."""
     found: list[list[SimulatedJob]] = []
     first = last = None
     for job in workload.jobs():

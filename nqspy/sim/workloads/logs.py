@@ -38,8 +38,8 @@ KB = 1024
 
 
 def open_swf(path: Path, pes: int | None = None, memory: int | None = None) -> Workload:
-    """Return a log as a workload for ``pes`` PEs (None: its own) and ``memory`` bytes. Raises
-    NotSimulated."""
+    """Return a log as a workload for ``pes`` PEs (None: as its header says) and ``memory`` bytes (None: jobs
+    ask for none). Raises NotSimulated if it cannot be read, or has no number of PEs or no usable job."""
     labels = read_labels(path)
     size = pes or _count(labels, "MaxProcs") or _count(labels, "MaxNodes")
     if not size:
@@ -69,7 +69,7 @@ def open_swf(path: Path, pes: int | None = None, memory: int | None = None) -> W
 
 
 def read_labels(path: Path) -> Mapping[str, tuple[str, ...]]:
-    """Return the header's labels with their values. Raises NotSimulated."""
+    """Return the values of each label in a log's header, one a line with that label. Raises NotSimulated."""
     found: dict[str, list[str]] = {}
     label, size = "", 0
     for text in _text(path):
@@ -100,7 +100,7 @@ def _count(labels: Mapping[str, tuple[str, ...]], label: str) -> int:
 
 
 def _lines(path: Path, pes: int, memory: int | None) -> Iterator[SimulatedJob | str]:
-    """Yield a job, or why there is none, for each line that is no comment."""
+    """Yield for each line its job, or why it has none; no comments. Raises NotSimulated for a bad line."""
     for line, text in enumerate(_text(path), 1):
         if text.startswith(";") or text.isspace():
             continue
@@ -112,7 +112,8 @@ def _lines(path: Path, pes: int, memory: int | None) -> Iterator[SimulatedJob | 
 
 
 def job_of(words: list[str], pes: int, memory: int | None = None) -> SimulatedJob | str:
-    """Return the job that the fields of a line give, or the reason to drop it. Raises ValueError."""
+    """Return the job that a line's fields give (``place`` 0), or the reason to drop it. ``pes`` and
+    ``memory`` (bytes; None: not read) are the machine's. Raises ValueError for malformed fields."""
     if len(words) < FIELDS:
         raise ValueError("too few fields")
     submit, run, estimate = (_ms(words[n]) for n in (1, 3, 8))
@@ -138,7 +139,7 @@ def job_of(words: list[str], pes: int, memory: int | None = None) -> SimulatedJo
 
 
 def _ms(word: str) -> int:
-    """Return a text in seconds as whole milliseconds."""
+    """Return the whole milliseconds of a text in seconds. Raises ValueError."""
     return int(word) * 1000 if word.isdigit() else round(_number(word) * 1000)
 
 
@@ -184,7 +185,8 @@ NEEDED = ("job", "width", "submit", "run")
 
 
 def open_recorded(path: Path, wanted: Wanted) -> Workload:
-    """Return a recorded list by submit time, for PEs as asked or of its widest job. Raises NotSimulated."""
+    """Return a recorded list as a workload by submit time, for the wanted PEs (None: the width of its widest
+    job). Raises NotSimulated if it cannot be read, or no job fits."""
     found = list(_read_rows(path))
     pes = wanted.pes or max((job.width for job in found), default=0)
     fitting = [job for job in found if job.width <= pes]

@@ -15,24 +15,24 @@ from random import Random
 from nqspy.sim.workloads.jobs import SimulatedJob, Wanted, Workload
 
 PES, JOBS = 128, 1_000
-"""PEs of the machine unless others are asked for."""
+"""PEs of the machine and number of jobs, unless others are asked for."""
 
 SERIAL, POWER_OF_2 = 0.244, 0.576
 """Fraction of the jobs that are serial, and fraction whose width is a power of 2."""
 LOW, BELOW_HIGH, FIRST_STAGE = 0.8, 2.5, 0.86
-"""log2 of the least width of a parallel job; of the middle below the greatest; fraction below the middle."""
+"""log2 of parallel widths: the least; how far the middle is below the greatest; fraction below the middle."""
 
 SHORT, LONG = (4.2, 0.94), (312.0, 0.03)
 MIX = (-0.0054, 0.78)
 """Gammas (shape, scale) of log run times (s); weight of the first one: MIX[0] * width + MIX[1]."""
 LONGEST = 12.0
-"""Bounds of log run times (s)."""
+"""Greatest logarithm of a run time in s: a greater one is drawn again."""
 
 BETWEEN = (10.2303 * 1.0225, 0.4871)
 """Gamma of the log of the time (s) between jobs at the busiest hours; the factor scales it to all hours."""
 MOST_BETWEEN = 13.0
 CYCLE = (8.1737, 3.9631)
-"""Gamma whose parts over the day are those of the jobs."""
+"""Gamma (shape, scale) over the buckets: its probability in a bucket is the bucket's part of the jobs."""
 BUCKETS, FIRST_BUCKET, BUCKET = 48, 11, 1_800.0
 """Buckets of the day; where the cycle begins; seconds of each."""
 STEPS = 32
@@ -40,7 +40,7 @@ STEPS = 32
 
 
 def lublin(wanted: Wanted) -> Workload:
-    """Return a workload of so many jobs for a machine of so many PEs, from midnight on."""
+    """Return the model's workload of the wanted jobs, PEs and seed; its times count from a midnight."""
     pes, count = wanted.pes or PES, wanted.jobs or JOBS
 
     def jobs() -> Iterator[SimulatedJob]:
@@ -65,7 +65,7 @@ def width_of(rng: Random, pes: int) -> int:
 
 
 def run_of(rng: Random, width: int) -> int:
-    """Draw a job's run time in s."""
+    """Draw the run time (s) of a job of ``width`` PEs."""
     part = min(1.0, max(0.0, MIX[0] * width + MIX[1]))
     while True:
         found = rng.gammavariate(*(SHORT if rng.random() <= part else LONG))
@@ -74,7 +74,7 @@ def run_of(rng: Random, width: int) -> int:
 
 
 def _arrivals(rng: Random) -> Iterator[float]:
-    """Yield instants in s: each bucket of the day has the number for its part of the cycle."""
+    """Yield submit times (s after midnight) without end, as often in each bucket as the `cycle` says."""
     parts = cycle()
     bucket, start, points = 0, 0.0, 0.0
     while True:
@@ -89,7 +89,7 @@ def _arrivals(rng: Random) -> Iterator[float]:
 
 
 def cycle() -> list[float]:
-    """Return the buckets' relative rates, from midnight on; their mean is 1."""
+    """Return the arrival rates in the buckets of a day, from midnight on, relative to their mean."""
     edges = [FIRST_BUCKET + n - 0.5 for n in range(BUCKETS + 1)]
     (shape, scale), found = CYCLE, [0.0] * BUCKETS
     weights = [1, *([4, 2] * STEPS)[: STEPS - 1], 1]

@@ -26,7 +26,7 @@ Molding = Callable[["MoldedJob"], Sizes]
 
 
 class MoldedJob(Struct, frozen=True):
-    """A job's ``sizes``, and its ``speedup`` on them."""
+    """A job that could run on any of ``sizes`` (PEs, ascending); ``speedup``: by the number of PEs."""
 
     job: SimulatedJob
     sizes: tuple[int, ...]
@@ -37,13 +37,13 @@ class MoldedJob(Struct, frozen=True):
         return ceil(time * self.speedup.on(self.job.width) / self.speedup.on(pes))
 
     def mold(self, sizes: tuple[int, ...]) -> Sizes:
-        """Return some of its sizes, with its estimates on them as wall limits."""
+        """Return some of its sizes to ask for, with its estimates (ms) on them as wall limits."""
         return Sizes(sizes, tuple(max(1, self.time_on(pes, self.job.estimate)) for pes in sizes))
 
 
 @lru_cache(10_000)
 def molded_job(job: SimulatedJob, pes: int) -> MoldedJob:
-    """Return a job as a moldable one, on a machine of so many PEs."""
+    """Return a job as a moldable one, on a machine of ``pes`` PEs; invented from the job's number only."""
     rng = Random(job.number)
     parallelism = job.width * SPREAD ** rng.random() if job.width > 1 else 1.0
     speedup = Speedup(parallelism, rng.uniform(0, MOST_SIGMA))

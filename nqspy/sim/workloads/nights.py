@@ -28,7 +28,7 @@ NIGHT = 9 * HOUR
 MEDIAN, SIGMA = 40 * MINUTE, 0.9
 SHORTEST, LONGEST = MINUTE, 9 * HOUR
 DEPENDENT = 0.15
-"""CPU times are log-normal and cut; this fraction of the requests waits for the one before."""
+"""CPU times are log-normal, cut to these bounds; this fraction of the requests waits for the one before."""
 
 BANDS = ((0.70, 1.0, 10.0), (0.25, 10.0, 40.0), (0.05, 60.0, 100.0))
 """Memory: fraction of the requests, from, to (Mw)."""
@@ -46,17 +46,17 @@ class Job(Struct, frozen=True):
 
     @property
     def asked(self) -> int:
-        """Return the CPU time it asks for: half as much again as it needs, in whole minutes."""
+        """Return the CPU time (ms) that it asks for: half as much again as it needs, in whole minutes."""
         return -(-self.cpu * 3 // (2 * MINUTE)) * MINUTE
 
     @property
     def wall(self) -> int:
-        """Return the time (ms) that it takes with a CPU for itself."""
+        """Return the time (ms) that it takes on a CPU of its own, waits for disks included."""
         return round(self.cpu / (1 - IO))
 
 
 def night_lists(seed: int, load: float = 1.5) -> dict[str, list[Job]]:
-    """Return each department's list for night ``seed``: ``load`` nights of work, by the quotas."""
+    """Return each department's list for night number ``seed``: by the quotas, ``load`` nights of all CPUs."""
     rng = Random(seed)
     whole = sum(DEPARTMENTS.values())
     return {
@@ -66,7 +66,7 @@ def night_lists(seed: int, load: float = 1.5) -> dict[str, list[Job]]:
 
 
 def submit_hours(seed: int) -> dict[str, int]:
-    """Draw when each department's list is submitted: ms after 17:00, before 21:00."""
+    """Draw by the seed when each department submits its list: in ms after 17:00, before 21:00."""
     rng = Random(-seed)
     return {group: rng.randrange(4 * HOUR - MINUTE) for group in DEPARTMENTS}
 
@@ -93,18 +93,18 @@ def _list(rng: Random, seed: int, group: str, total: int) -> list[Job]:
 
 
 def submissions(seed: int) -> list[tuple[int, Job]]:
-    """Return the jobs of a night in the order of submission, each with its time (ms)."""
+    """Return the jobs of a night in the order of submission, each with its time (ms after 17:00)."""
     lists, at = night_lists(seed), submit_hours(seed)
     return [(at[group], job) for group in sorted(lists, key=at.__getitem__) for job in lists[group]]
 
 
 def simulated(job: Job, at: int, place: int, memory: int | None) -> SimulatedJob:
-    """Return a job as the simulator submits it; its estimate is the CPU time that it asks for."""
+    """Return a job as submitted at ``at`` (ms after 17:00); its estimate is the CPU time that it asks for."""
     return SimulatedJob(place, place + 1, at, job.wall, job.asked, 1, memory, job.owner, job.group)
 
 
 def night(wanted: Wanted) -> Workload:
-    """Return the lists of night number ``seed`` as a workload, in the order of submission."""
+    """Return night number ``wanted.seed`` as a workload, without jobs larger than the wanted memory."""
     most = wanted.memory
     fitting = [(at, job) for at, job in submissions(wanted.seed) if most is None or job.memory <= most]
     jobs = [

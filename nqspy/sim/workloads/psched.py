@@ -15,7 +15,7 @@ SHORTEST, LONGEST = 180, 2_048
 
 
 def psched(wanted: Wanted) -> Workload:
-    """Return so many of its applications that fit the machine. Raises NotSimulated."""
+    """Return a workload of the wanted number of applications that fit the machine. Raises NotSimulated."""
     pes, count = wanted.pes or PES, wanted.jobs or JOBS
     if pes < min(SIZES):
         raise NotSimulated(f"applications of psched need at least {min(SIZES)} PEs; give --pes {PES}")

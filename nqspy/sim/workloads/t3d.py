@@ -47,7 +47,7 @@ INTERACTIVE_LIMIT = 2 * _HOUR
 
 
 def t3d(wanted: Wanted) -> Workload:
-    """Return five weeks, or so many jobs, that fit the machine; a group is a queue. Raises NotSimulated."""
+    """Return five weeks, or the wanted number, of jobs that fit; groups are queues. Raises NotSimulated."""
     pes, seed = wanted.pes or PES, wanted.seed
     if pes < min(_WIDTHS):
         raise NotSimulated(f"jobs of t3d need at least {min(_WIDTHS)} PEs; give --pes {PES}")
@@ -61,7 +61,7 @@ def _by_day(seconds: float) -> bool:
 
 
 def is_working(seconds: float) -> bool:
-    """True if people work: between 8 and 18 h, on days 1 to 5 of a week."""
+    """True if people work ``seconds`` after a week's begin: between 8 and 18 h, on days 1 to 5."""
     return _by_day(seconds) and seconds // _DAY % 7 < 5
 
 
