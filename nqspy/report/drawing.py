@@ -47,7 +47,7 @@ class Boxes(Struct, frozen=True):
 
 
 class Stroke(Struct, frozen=True):
-    """A line through points."""
+    """A line through points, ``thick`` units wide."""
 
     kind: str
     places: tuple[Place, ...]

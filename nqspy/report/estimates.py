@@ -16,7 +16,7 @@ TENFOLD = 10
 
 
 def estimates(known: Known, at: Instant, zone: Zone) -> dict[str, Any]:
-    """Return a row for each user by name, for JSON.
+    """Return a row for each user by name, for JSON; ``known``: the stored lifetimes of ended requests.
 
     *Accuracy* is the mean of the shorter of the estimated and the real time divided by the longer; 1: always
     exact (D. Tsafrir, Y. Etsion, D. Feitelson, IEEE TPDS 18(6), 2007). ``times``: the median of estimated /

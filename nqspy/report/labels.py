@@ -39,7 +39,7 @@ _WORDS = {
 
 
 class RequestLabels:
-    """Makes objects of one site's requests, with times in its zone."""
+    """Makes a site's requests into rows of the night report; instants become texts in ``zone``."""
 
     def __init__(self, site: Site, zone: Zone) -> None:
         self._site = site
@@ -60,13 +60,13 @@ class RequestLabels:
         }
 
     def running(self, history: RequestHistory) -> dict[str, Any]:
-        """Return a running request: since when, on how many PEs."""
+        """Return the row of a running request: `head`, since when it runs, on how many PEs."""
         last = history.attempts[-1] if history.attempts else None
         since = self._zone.stamp(last.begin if last is not None else None)
         return self.head(history) | {"started": since, "pes": last.pes if last is not None else 0}
 
     def ended(self, history: RequestHistory) -> dict[str, Any]:
-        """Return a request that ended badly: how, why, and where its output lies."""
+        """Return the row of a request that ended badly: how, why, and where its output lies."""
         ending = history.ending
         found = self.head(history) | {
             "ended": self._zone.stamp(history.ended),
@@ -96,7 +96,7 @@ class RequestLabels:
         return found | nothing | {"text": text, "output": None, "error": None, "why": why}
 
     def waiting(self, history: RequestHistory, journaled: Journaled, why: Why) -> dict[str, Any]:
-        """Return a waiting request with its reason; its field ``never`` is true if it can never start. The
+        """Return the row of a waiting request with its reason; ``never``: true if it can never start. The
         present reason (from ``why``) is preferred to the journaled one."""
         request, hopeless = history.request, None
         queue = self._site.settings.queues.get(request.queue)

@@ -84,7 +84,8 @@ def _noon_to_noon(day: date | None, zone: Zone, now: Instant) -> Bounds:
 
 
 class Night:
-    """Gets a night's events in order, and stores what the report needs.
+    """Gets a night's events in order, and stores what the report needs: histories, incidents, switches of
+    shifts, requests ``overtaken`` (instant, started request, earlier request), last ``reasons`` of waits.
 
     The events begin with the submission of the oldest request that had not ended when the night began. They
     may go on after its end: the night lasts until its last request that runs (or waits only for a PE) has

@@ -17,7 +17,8 @@ _LEAST = 0.05
 @dataclass(slots=True)
 class _Rest:
     """Sums over a department's requests that have not ended: numbers that are queued, held, can never start
-    (left out of the others); CPU ms; the queues they wait in."""
+    (left out of the others); CPU ms ``asked`` for and ``expected``, number without a CPU limit (``unasked``);
+    the queues they wait in."""
 
     queued: int = 0
     held: int = 0
@@ -37,13 +38,13 @@ def outlook(
     opens: Mapping[str, Instant | None],
     hopeless: Collection[Seq] = (),
 ) -> list[dict[str, Any]]:
-    """Return a row for each department with waiting requests.
+    """Return a row for each department with waiting requests, for JSON.
 
     A request is expected to use the mean of its department's ended requests, else what it asks for.
     Departments share ``rate`` (CPU time that the processors give in a unit of time, as in the night) by their
     entitlements. ``opens``: when a shift starts each stopped queue, None: unknown; ``not_before``: that
-    instant, if later than the estimate. ``drained_at`` is null if requests are held, can never start
-    (``hopeless``), or nothing is known for an estimate."""
+    instant, if later than the estimate. ``drained_at``: when no request is left; null if requests are held,
+    can never start (``hopeless``), or nothing is known for an estimate."""
     histories, sums = list(histories), dict[str, tuple[int, int]]()
     for history in histories:
         if isinstance(history.ending, Ended):

@@ -26,9 +26,9 @@ class AttemptHistory:
     ended: Instant | None = None
 
     def used_at(self, at: int, charge: str = "cpu") -> float:
-        """Return the charge (`Usage.charge`: ``cpu``, PEs x wall time; or ``wall``: wall time; ms) up to an
-        instant: linear between the journal's points, constant after the last one (a running attempt's use
-        since then is unknown)."""
+        """Return the charge (ms) up to an instant, by ``charge``: ``cpu``: CPU time, ``pe_wall``: PEs x wall
+        time, ``wall``: wall time. It is linear between the journal's points, constant after the last one (a
+        running attempt's use since then is unknown)."""
         points = self.points
         if not points or at < points[0][0]:
             return 0.0
@@ -85,7 +85,7 @@ class AttemptHistory:
 
 
 def marks_of(begin: int, end: int, step: int) -> list[int]:
-    """Return the instants ``begin``, others ``step`` apart, and ``end``."""
+    """Return the instants from ``begin`` on, each ``step`` ms after the one before it, and ``end``."""
     return [*range(begin, end, step), end]
 
 

@@ -34,7 +34,7 @@ def night_text(data: Data, most: int | None = None) -> str:
 
 
 def period(data: Data) -> str:
-    """Return begin and end of the night as text."""
+    """Return begin, end and shift of the night as text, with a note if it is not over."""
     what = f"shift {data['shift']}" if data["shift"] else "noon to noon"
     going = ", not over yet" if data["ongoing"] else ""
     return f"from {short(data['from'])} to {short(data['until'])} ({what}{going})"

@@ -231,7 +231,7 @@ def standing(subject: Subject) -> tuple[Any, ...]:
 
 
 def notes_of(spec: Spec) -> dict[str, str]:
-    """Return options of the submission that are stored as attributes of the request, by name."""
+    """Return by name the options of the submission that are stored as texts in ``Spec.attributes``."""
     return {name: value for name, _, value in (each.partition(":") for each in spec.attributes)}
 
 
@@ -241,7 +241,7 @@ def checkpoint(notes: Mapping[str, str]) -> str:
 
 
 def project(spec: Spec) -> str:
-    """Return ``project``: PBS's default if none was given."""
+    """Return ``project``: the request's, or PBS's default if none was given."""
     return spec.project or "_pbs_project_default"
 
 

@@ -135,7 +135,7 @@ def folded(line: str, begin: int = 0) -> str:
 
 
 def json_head(at: int, version: str, server: str) -> str:
-    """Return the beginning of every document, its brace still open; ``at``: ms."""
+    """Return the beginning of a document of PBS's JSON, its brace still open; ``at``: instant in ms."""
     head = {"timestamp": at // 1000, "pbs_version": version, "pbs_server": server}
     return _encode(head).decode()[:-1]
 
@@ -168,7 +168,7 @@ class WrittenForm:
         return known.asked, known.fields
 
     def store(self, subject: Subject, fields: bytes | None) -> int:
-        """Cache a request's fields (None: no caching); return a number, equal for equal `asked_for`."""
+        """Cache a request's fields (None: no caching); return a number, the same for equal `asked_for`."""
         if len(self.stored) >= MOST_WRITTEN or len(self._asked) >= MOST_WRITTEN:
             self.stored.clear()
             self._asked.clear()

@@ -25,7 +25,8 @@ def cut(text: str, width: int) -> str:
 
 
 class Shape(NamedTuple):
-    """Widths of the default table's columns ``name``, ``owner``, ``queue``; ``done``: with ``% done``."""
+    """Layout of the default table: ``head`` and format of a ``row``, widths of the columns ``name``,
+    ``owner``, ``queue``; ``label``: end of identifiers; ``done``: with ``% done``."""
 
     head: str
     row: str
@@ -108,7 +109,7 @@ _COMMENT, _COMMENT_WIDE = 74, 114
 
 
 def alternate_head(server: str, style: Style) -> str:
-    """Return an empty line, ``server: ``, and the heads."""
+    """Return the head of the alternate table: an empty line, ``server: ``, and the columns' heads."""
     widths = _WIDTHS_WIDE if style.wide else _WIDTHS
     margin = " " * (sum(widths) + len(widths))
     last = "Start" if style.starts is not None else "Elap"
@@ -122,7 +123,7 @@ def alternate_head(server: str, style: Style) -> str:
 
 
 class Where(NamedTuple):
-    """Place and time of the table: server, host that runs jobs, the site's zone, instant."""
+    """Place and time of a table: server, ``node`` that runs the jobs, the site's zone, ``now`` (ms)."""
 
     server: str
     node: str

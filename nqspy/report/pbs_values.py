@@ -38,7 +38,7 @@ def on_a_line(text: str) -> str:
 
 
 def is_number(text: str) -> bool:
-    """True if JSON has a text as a number."""
+    """True if a text is a number as JSON writes it (not ``007``), of at most 18 digits before the point."""
     return _NUMBER.fullmatch(text) is not None
 
 
@@ -48,7 +48,7 @@ def parsed(text: str) -> str | msgspec.Raw:
 
 
 def number_or_text(text: str | None) -> str | int | None:
-    """Return a text as a whole number if it is one."""
+    """Return a text as a whole number if it is one of digits only, else unchanged."""
     return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 18 else text
 
 
@@ -60,7 +60,8 @@ class VariableList:
 
     @classmethod
     def of(cls, environment: bytes, workdir: str, queue: str) -> "VariableList":
-        """Return the list for an environment, with the submission's folder and queue."""
+        """Return the list for an environment (``NAME=value`` separated by null bytes), with the submission's
+        folder ``workdir`` and queue."""
         words = (word.partition("=") for word in environment.decode("utf-8", "replace").split("\0"))
         found = {name: value for name, equals, value in words if equals and name}
         found["PBS_O_WORKDIR"] = workdir

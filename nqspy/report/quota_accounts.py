@@ -178,8 +178,8 @@ def quotas_since(
 
 
 class _Run(Struct, eq=False):
-    """An attempt: ``points`` (time passed, charged), ``spans`` in which it ran, ``since``: of the present
-    one."""
+    """An attempt, with times in ms passed since the first event: ``points`` (time, charged), ``spans`` in
+    which it ran; ``since``: begin of the present one, None: it does not run now."""
 
     request: Request
     domain: "DomainWork"
@@ -189,20 +189,20 @@ class _Run(Struct, eq=False):
     since: int | None = None
 
     def rest(self, at: int) -> None:
-        """Note that it does not run any more, or not now."""
+        """Note that it does not run any more, or not now, from ``at`` (time passed) on."""
         if self.since is not None:
             self.spans.append((self.since, at))
             self.since = None
 
     def measured(self, at: int, used: int) -> None:
-        """Note the use (ms charged) that was measured at an instant."""
+        """Note the use (ms charged) that was measured at ``at`` (time passed)."""
         former, most = self.points[-1]
         if former == at and len(self.points) > 1:
             self.points.pop()
         self.points.append((at, max(used, most)))
 
     def ran(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the spans between two instants in which it ran."""
+        """Yield the spans between two times in which it ran."""
         spans = self.spans if self.since is None else [*self.spans, (self.since, end)]
         return ((max(a, begin), min(b, end)) for a, b in spans if a < end and b > begin)
 
@@ -283,7 +283,8 @@ class _Amounts:
 
 
 class DomainWork:
-    """Work in one domain. ``stretches``: instants since when the machine is divided in which way."""
+    """Work of groups in one domain. ``stretches``: times passed (ms), each with the entitlements that hold
+    from it on: fraction of the PEs by group with work."""
 
     def __init__(self, site: Site, domain: str) -> None:
         self._name = domain
@@ -295,7 +296,7 @@ class DomainWork:
         self._ready: dict[str, int] = {}
 
     def tune(self, site: Site) -> None:
-        """Apply changed PEs and shares."""
+        """Read the site's changed PEs and shares: the division follows them from now on."""
         self._division = division_of(site, self._name)
         self._changed = True
 

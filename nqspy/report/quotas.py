@@ -58,7 +58,7 @@ Amounts = dict[str, float]
 
 
 class Period(Struct, frozen=True):
-    """Period of a report; ``shift``: if it is one; ``ongoing``: True if it reaches up to now."""
+    """Period of a report; ``shift``: its name if it is one; ``ongoing``: True if the end is the present."""
 
     begin: Instant
     end: Instant

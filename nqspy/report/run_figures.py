@@ -25,8 +25,9 @@ _WAITS: Mapping[State, Literal["waiting", "held", "queued"]] = {State.HELD: "hel
 
 @dataclass(frozen=True)
 class RunFigures:
-    """``starts``: each request's first start in the time; ``busy`` as in the night report, up to the last end
-    if none waited only for a PE; ``sums``: the quotas' accounts, by group; ``histories``: of all requests."""
+    """Figures of one run over a time. ``starts``: each request's first start in it; ``busy`` as in the night
+    report, up to the last end if none waited only for a PE; ``sums``: the quotas' accounts, by group;
+    ``histories``: of all requests."""
 
     starts: Mapping[Seq, Instant]
     busy: Busy | None
@@ -53,7 +54,7 @@ class RunFigures:
 def figures(
     before: Site, events: Sequence[ev.Recorded], begin: Instant, end: Instant, charge: str
 ) -> RunFigures:
-    """Return the figures from ``begin`` to ``end``; ``before``: the site before the events."""
+    """Return the figures from ``begin`` to ``end``; ``before``: the site before ``events``."""
     bare = Site(copy_of(before.settings), before.found, before.host, before.zone)
     then = PastSite(before, bare)
     accounts = QuotaAccounts(then, charge, begin, end, max(1, end - begin))

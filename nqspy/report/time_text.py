@@ -41,7 +41,7 @@ class Zone:
         return None if at is None else self.text(at)
 
     def text(self, at: int) -> str:
-        """Return an instant as `stamp` does."""
+        """Return an instant (ms) as text, as `stamp` does."""
         minute, rest = divmod(at, MINUTE)
         begin, offset, _, _ = _parts(self.info, minute)
         return f"{begin}{rest // 1000:02d}.{rest % 1000:03d}{offset}"
@@ -111,7 +111,7 @@ def parse_day(text: str) -> date:
 
 
 def when(text: str, now: str | None = None) -> str:
-    """Return an RFC 3339 text in words (`moments.in_words`)."""
+    """Return an RFC 3339 text in words (`texts.in_words`), as seen at ``now`` (RFC 3339)."""
     return in_words(datetime.fromisoformat(text), None if now is None else datetime.fromisoformat(now))
 
 

@@ -40,7 +40,8 @@ def quarters(
     cpus: CapacityOverTime,
     zone: Zone,
 ) -> tuple[int, list[dict[str, Any]]]:
-    """Return the step in ms, and for each step ``at``, and ``allocated`` and ``used`` as fractions."""
+    """Return the step (ms), and a row for each step of ``span``: ``at``, and as fractions of the site's the
+    PE time ``allocated`` and the CPU time ``used``."""
     begin, end = span
     step = step_of(end - begin)
     marks = marks_of(begin, max(begin, end), step)
