@@ -36,7 +36,7 @@ _BEGAN = 19
 
 
 class Door:
-    """Socket in a new folder of the user, to which the job connects; both are removed at the block's end."""
+    """Socket in a new folder of the user, at ``place``, for the job; both are removed at the block's end."""
 
     def __init__(self) -> None:
         base = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - a name nobody can tell, made for the owner
@@ -245,7 +245,7 @@ def began() -> int:
 
 
 def _open(number: int) -> int:
-    """Return a stream of this process; an empty one if it is closed."""
+    """Return the number of a stream of this process; that of a new empty stream if it is closed."""
     try:
         os.fstat(number)
         return number

@@ -100,7 +100,7 @@ _OURS = {"#PBS": "PBS", "#QSUB": "NQS", "#@$": "NQS"}
 
 
 def foreign(script: str, source: str, dialect: str) -> list[str]:
-    """Return a warning for each kind of directive that is not read; for Slurm's with what they mean."""
+    """Return a warning for each kind of other systems' directives (not read); Slurm's with their meaning."""
     known = {**_FOREIGN, **_OURS} if dialect == "slurm" else _FOREIGN
     read = "#SBATCH" if dialect == "slurm" else ""
     found: dict[str, tuple[int, list[str]]] = {}

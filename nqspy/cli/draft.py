@@ -31,7 +31,8 @@ _READ = {"time": amounts.parse_time, "size": amounts.parse_size, "count": amount
 
 class SubmissionDraft(RequestSheet):
     """A request under construction. Options are applied in order: later ones override, but lists add up.
-    ``dialect``: "nqs", "pbs" or "" (the value's form decides); ``short_name``: default names are NQS's."""
+    ``dialect``: "nqs", "pbs", "slurm" or "" (the value's form decides); ``date``: function that reads dates;
+    ``short_name``: True if default names are NQS's (7 letters)."""
 
     def __init__(
         self, dialect: str, date: "Callable[[str], int]", workdir: str, short_name: bool = False

@@ -46,7 +46,8 @@ class HelpWanted(Exception):
 
 
 class Given:
-    """An option: its row of the table, the flag as written, its value; ``place``: begin of its errors."""
+    """An option as given: ``target``, ``kind`` of its row, ``flag`` as typed, value; ``place``: begin of its
+    errors."""
 
     __slots__ = ("flag", "kind", "place", "target", "value")
 
@@ -67,7 +68,7 @@ class Parser:
     def parse(
         self, words: "list[str]", special: "Callable[[str], Given | None] | None" = None
     ) -> "tuple[list[Given], list[str]]":
-        """Return the options in order, and operands; ``special`` reads words like ``-9``. Raises Failure."""
+        """Return the options in order, and operands; ``special`` returns that of ``-9``. Raises Failure."""
         found: list[Given] = []
         operands: list[str] = []
         at = 0

@@ -39,7 +39,8 @@ def check(own: dict[str, str], user: object) -> None:
 
 
 def make(item: dict[str, object], words: list[str], place: str) -> None:
-    """Make a session's item of a script's; ``words``: to run instead of the shell; ``place``: the socket."""
+    """Turn a script's item into a session's; ``words``: to run instead of the shell; ``place``: its
+    socket."""
     text = Path(terminal_end.__file__).read_text(encoding="utf-8")
     item["script"] = f"{text}\n\nmain({place!r}, sys.argv[1:])\n"
     spec = item["spec"]
@@ -55,7 +56,7 @@ def make(item: dict[str, object], words: list[str], place: str) -> None:
 
 
 class Session:
-    """A session, from the submission to its end."""
+    """A session from its submission to its end; ``listener``: the socket to which its job connects."""
 
     def __init__(self, daemon: DaemonConnection, id: str, listener: "_socket.socket") -> None:
         self._daemon, self._id, self._listener = daemon, id, listener

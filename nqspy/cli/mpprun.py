@@ -19,7 +19,8 @@ LATE_KILL = "5"
 
 
 class MpprunOptions:
-    """The command line, sorted; ``sizes``: PEs, ascending. Raises Failure, HelpWanted."""
+    """Options of a command line. ``words``: program and arguments; ``sizes``: numbers of PEs, ascending;
+    ``wall``, ``best_guess``: ms, None: not given. Raises Failure, HelpWanted."""
 
     def __init__(self, line: "list[str]") -> None:
         found, self.words = Parser(TABLES["mpprun"], interspersed=False).parse(line)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from nqspy.cli.fast import TextAnswer
 
 LATE = 124
-"""Exit status if they have not ended in time, like timeout(1)."""
+"""Exit status if the requests have not ended in time, like timeout(1)."""
 _LEAST = 0.5
 """Seconds for an answer in any case: a timeout of 0 asks whether they have ended already."""
 

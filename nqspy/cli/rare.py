@@ -124,7 +124,7 @@ def _add_wishes(draft: RequestSheet, given: Given) -> None:
 
 
 def _attributes(text: str) -> list[tuple[str, str]]:
-    """Return names and values; a piece without ``=`` continues the value before it."""
+    """Return the names and values of a ``-W``; a piece without ``=`` continues the value before it."""
     found: list[tuple[str, str]] = []
     for piece in split_list(text):
         name, equals, value = piece.strip().partition("=")

@@ -27,7 +27,8 @@ def read(
 
 
 def send(command: str, cmd: str, home: "str | None", ids: "list[str]", **fields: object) -> int:
-    """Send message ``cmd`` for each `BATCH` identifiers; show each failure; return the last status but 0."""
+    """Send message ``cmd`` for each `BATCH` of ``ids``; print failures; return the last status but 0, else
+    0."""
     daemon, status = DaemonConnection(home), 0
     for some in batches(ids):
         message: dict[str, object] = {"cmd": cmd, "text": command, "ids": some, **fields}
@@ -71,7 +72,7 @@ def names_more(given: dict[str, str], operands: list[str]) -> bool:
 def choose(
     command: str, daemon: DaemonConnection, given: dict[str, str], operands: list[str], **fields: object
 ) -> tuple[list[str], int]:
-    """Return identifiers, and how many of them a pattern or option has found. Raises Failure."""
+    """Return identifiers, and how many a pattern or option has found (ranges: 0). Raises Failure."""
     named = [word for word in operands if not chooses(word)]
     others = [word for word in operands if chooses(word)]
     options = [name for name in _BY if name in given]

@@ -11,7 +11,7 @@ LIMITS = {
     if option.unit in _READ
     for name in option.resources
 }
-"""By resource: what it asks for, and how its value is read. MPP time is wall time: PEs are not shared."""
+"""Limits by resource: target, and function that reads a value. MPP time is wall time: PEs are not shared."""
 
 _WITH_WARNING = ("mpp_p", "mpp_t", "p_mpp_t")
 """Resources with NQS's names: behind a comma they have a value to warn at. PBS's have one value."""
@@ -54,7 +54,8 @@ def blamed(error: Wrong, each: "Listed") -> WrongResource:
 
 
 class Listed:
-    """Listed resource: value, ``warning`` (perhaps empty), whole list, and ``by``: the option that has it."""
+    """A resource of a list: ``text`` (its value), ``warning`` (value to warn at, or empty), ``whole``: the
+    list, ``by``: the option that has it."""
 
     __slots__ = ("by", "name", "text", "warning", "whole")
 
@@ -77,7 +78,7 @@ class Resources:
 
 
 def read_list(text: str, by: object = None) -> list[Listed]:
-    """Return the resources of one ``-l``, in order. Raises Wrong."""
+    """Return the resources of one ``-l``, in order; ``by``: its option. Raises Wrong."""
     found: list[Listed] = []
     for piece in split_list(text):
         name, equals, value = piece.strip().partition("=")
@@ -95,7 +96,7 @@ def read_list(text: str, by: object = None) -> list[Listed]:
 
 
 def target(listed: Listed) -> str:
-    """Return the name of the limit that a resource asks for; several resources may share one."""
+    """Return the target of a resource: the limit that it asks for, else its name; several may share one."""
     return LIMITS[listed.name][0] if listed.name in LIMITS else listed.name
 
 

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
 
 class SlurmSheet:
-    """A request as far as Slurm's options have described it, before `slurm.finish` resolves them."""
+    """A request as far as Slurm's options have described it, before `slurm.finish` resolves them.
+    ``numbers``: counts by target; ``memory``: target and bytes; ``by``: options by target."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}

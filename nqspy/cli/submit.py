@@ -18,7 +18,7 @@ def body(words: list[str]) -> int:
 
 
 def run(words: list[str]) -> int:
-    """Run the command; turn its failures into one line and an exit status."""
+    """Run ``nqspy submit``; return its exit status. A failure becomes one line on stderr."""
     return fast.run(PROGRAM, body, words, _about)
 
 

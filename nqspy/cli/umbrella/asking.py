@@ -76,7 +76,7 @@ def question(client: Client, cmd: str, **fields: Any) -> Data:
 
 
 def show(data: Data, as_json: bool, text: Callable[[Data], str] | None = None) -> None:
-    """Print an answer: its data as JSON, else by ``text``, else the text that the daemon sent."""
+    """Print an answer, or with ``as_json`` its data; ``text``: makes its text (None: the daemon sent it)."""
     ready = data.pop("text", "")
     if as_json:
         ready = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
@@ -112,7 +112,7 @@ def run_tool(name: str, *words: str) -> NoReturn:
 
 
 def with_home() -> list[str]:
-    """Return the words that pass the chosen home on."""
+    """Return the words that pass the chosen home on to another command; none without a choice."""
     return ["--home", chosen["home"]] if chosen["home"] else []
 
 

@@ -17,7 +17,7 @@ INDEX = "index"
 
 
 def topics(book: Traversable | None = None) -> dict[str, Traversable]:
-    """Return the manual's topics with their files, by name, in order."""
+    """Return the manual's topics with their files, by name; ``book``: its folder, None: the package's."""
     book = book if book is not None else files("nqspy") / "manual"
     if not book.is_dir():
         return {}
@@ -97,7 +97,7 @@ def render(text: str) -> None:
 
 
 def drawn(text: str, columns: int, *, colour: bool = False) -> str:
-    """Return a page as a terminal shows it: no word is broken as long as it fits a line."""
+    """Return a Markdown page as a terminal of ``columns`` shows it: words that fit a line are not broken."""
     from rich.console import Console
     from rich.markdown import Markdown
 

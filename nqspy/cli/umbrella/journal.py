@@ -36,7 +36,7 @@ def print_events(since: str | None, follow: bool, as_json: bool, request: str | 
 
 
 def instants(since: str | None, until: str | None) -> dict[str, int]:
-    """Return the fields ``from`` and ``to`` of a question about a period, by the daemon's clock."""
+    """Return fields ``from`` and ``to`` (ms) for the texts that are given, by the daemon's clock."""
     with answering() as client:
         named = {"from": since, "to": until}
         return {name: _instant(client, text) for name, text in named.items() if text is not None}
