@@ -191,7 +191,7 @@ class RequestChoice:
 
 
 class Listing:
-    """Maker of an answer's parts in order: ``live`` makes them of requests, ``ended`` of rows of ended
+    """Maker of the answer to a list: ``live`` makes its parts of live requests, ``ended`` of rows of ended
     ones."""
 
     def __init__(

@@ -18,8 +18,8 @@ WIDEST = 100_000
 
 
 class NameQuery:
-    """Query for a user's requests by ranges, patterns and state; ``ended``: True with ended ones. Raises
-    Refusal."""
+    """Query for a user's requests by ranges, patterns and state; ``ended``: True if ended ones count too.
+    Raises Refusal."""
 
     def __init__(self, serving: Serving, asked: rpc.Asked) -> None:
         self.site, message = serving.engine.site, asked.message
@@ -81,7 +81,8 @@ def choose(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
 
 
 def _ended(serving: Serving, query: NameQuery, found: bool) -> Iterator[list[Seq]]:
-    """Yield ended requests that are meant: all of these numbers; of a name the last, if none is live."""
+    """Yield, in slices, ended requests that the query means: by number all; by name only the last that ended,
+    and none if live ones were ``found``."""
     numbers = {seq for each in query.ranges for seq in each}
     some = sorted({*numbers, *map(array_key, numbers)} - query.site.requests.keys())
     for start in range(0, len(some), SLICE):

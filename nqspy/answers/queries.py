@@ -148,7 +148,7 @@ def _exits_trace(serving: Serving, asked: rpc.Asked) -> Any:
 
 
 def _reached(serving: Serving, seq: Seq) -> list[dict[str, Any]]:
-    """Return an exit's refusal of others as a trace row if it covers this request too; else nothing."""
+    """Return a trace row if an exit's refusal of another request covers this one too; else an empty list."""
     engine = serving.engine
     request, reasons = engine.site.requests.get(seq), engine.plan.reasons
     if request is None or request.state is not State.QUEUED or seq in reasons.own:

@@ -148,7 +148,8 @@ def _shares(serving: Serving) -> list[dict[str, Any]]:
 
 
 def _owed(site: Site, ledgers: Mapping[str, FairShare], group: str) -> dict[str, Any]:
-    """Return a group's accounts and rule; target and share term of the domain ``application``, else sums."""
+    """Return a group's accounts and rule; ``target`` and ``stock`` (share term) are those of domain
+    ``application``, the others are sums over domains. If there are several, ``domains`` has each."""
     each: dict[str, dict[str, Any]] = {}
     for domain, ledger in ledgers.items():
         standing, accounts = ledger.stocks.rule(ALL).standing, site.own_accounts(group, domain)

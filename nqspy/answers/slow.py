@@ -60,7 +60,8 @@ class SlowAnswer:
 
 
 class SlowAnswers:
-    """Slow answers, in the engine's thread. ``errors``: sends a block's errors; ``again``: answers anew."""
+    """Slow answers, in the engine's thread. ``errors``: block that sends its errors to the client; ``again``:
+    answers a question anew."""
 
     def __init__(
         self, serving: Serving, errors: Callable[[rpc.Asked], AbstractContextManager[None]],

@@ -45,7 +45,7 @@ class Visibility:
         return found | {row["seq"] for row in rows if self.allows(row["spec"])}
 
     def namer(self) -> Callable[[Sequence[Seq]], str]:
-        """Return a function that names requests, in any thread; "others" if one of them is hidden."""
+        """Return a function, for any thread, that lists requests' identifiers: "others" if one is hidden."""
         site = self._serving.engine.site
         known = None if self.all else self.known(site.requests)
         named = partial(full_id, host=site.name)
