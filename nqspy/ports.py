@@ -23,15 +23,15 @@ from nqspy.model.site import Site
 
 @dataclass(slots=True)
 class Batch:
-    """Content of one transaction: events, and blobs (scripts, environments) that they name by hash."""
+    """Content of one transaction: events, and the blobs (scripts, environments) that they name, by digest."""
 
     events: list[Recorded] = field(default_factory=list)
     blobs: dict[str, bytes] = field(default_factory=dict)
 
 
 class EndedRow(TypedDict):
-    """A request that has ended. ``ended``: the event of its end, at instant ``at``; ``request``: all else, as
-    it was then (state ENDED; its last attempt, PEs and start)."""
+    """Stored row of a request that has ended (`Journal.ended`). ``ended``: the event of its end, at instant
+    ``at``; ``request``: its other data as they were then (state ENDED; last attempt, PEs and start)."""
 
     seq: Seq
     spec: Spec
@@ -43,9 +43,8 @@ class EndedRow(TypedDict):
 
 
 class CommitFailed(Exception):
-    """A transaction could not be made durable (disk full, I/O error): nothing of its batch is stored. Its
-    text is one line. ``passing``: only because the database is locked now, so a client may repeat the
-    command."""
+    """Raised by `Journal.commit` if nothing of its batch could be stored (disk full, I/O error); has one
+    line. ``passing``: True if only a lock on the database is the cause: a client may repeat the command."""
 
     def __init__(self, text: str, passing: bool = False) -> None:
         super().__init__(text)
@@ -53,33 +52,34 @@ class CommitFailed(Exception):
 
 
 class Journal(Protocol):
-    """The store as the engine sees it. ``remembers``: see there."""
+    """The store of events, rows and blobs, as the engine sees it."""
 
     @property
     def remembers(self) -> bool:
-        """True if events can be read later. If not, the engine need not work out events that only report."""
+        """True if committed events can be read later; if False, events that only report need not be made."""
 
     def commit(self, batch: Batch, site: Site) -> None:
-        """Write the batch's events durably, with the rows of everything in ``site.touched``, and clear that.
-        Raises CommitFailed."""
+        """Write the batch's events and blobs durably, with the rows of everything in ``site.touched``; then
+        empty ``site.touched``. Raises CommitFailed."""
 
     def load(self) -> Site:
         """Return the site as of the last commit, read from the rows (not from the history)."""
 
     def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
-        """Return digest and requests of the owner's earlier submission with this key; None: there is none."""
+        """Return content digest and requests of the owner's earlier submission with this key (a client's, to
+        submit only once); None: there is none."""
 
     def blob(self, digest: str) -> bytes:
-        """Return the script or environment with this digest. Raises KeyError."""
+        """Return the script or environment with this digest. Raises KeyError if none is stored."""
 
     def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
-        """Yield the stored rows of those of these requests that have ended, in the order given."""
+        """Yield the stored row of each of these requests that has ended, in the order given."""
 
     def stored_bytes(self, owner: str) -> int:
         """Return the bytes of a user's stored scripts and environments, those of ended requests included."""
 
     def has_blob(self, owner: str, digest: str) -> bool:
-        """True if this script or environment is stored for the user."""
+        """True if the script or environment with this digest is stored for a request of this user."""
 
     def capacity(self) -> int | None:
         """Return the size (bytes) of the store's file system; None: unknown, or it has none."""
@@ -111,24 +111,24 @@ class Executor(Protocol):
 
 
 class Selection(Protocol):
-    """Waiting requests chosen by `View.waiting`, read only, by date; making it visits none of them."""
+    """Waiting requests that `PassView.waiting` chose, in order of their date in queue; read only. Only
+    iterating visits the requests; making the selection does not."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator["RequestView"]: ...
     def seqs(self) -> tuple[Seq, ...]:
-        """Return the numbers of these requests."""
+        """Return the numbers of these requests, in the same order."""
 
     def reach(self) -> tuple[Seq, ...]:
         """Return the requests that a redating of the selection changes: its own, and those with the same
-        properties that wait for other requests."""
+        queue, owner, group and name (as given to `waiting`) that still wait for prerequisites."""
 
 
 class RequestView(Protocol):
     """A request as a user exit sees it: read only. Sizes in bytes, None = unlimited or not given; times in
     ms; ``project``: as its owner named it (``-P``); ``started``: None before its start; ``priority``: as its
     owner gave it; ``consumables``: units it asks for, by name. ``array``: identifier of the array that it is,
-    or of which it is the index ``index``; ``count``: how many indices of an array could still start, else
-    1."""
+    or of which it is index ``index``; ``count``: indices of an array that could still start, else 1."""
 
     id: str
     seq: Seq
@@ -157,7 +157,8 @@ class RequestView(Protocol):
 
 
 class PassView(Protocol):
-    """The site as a user exit sees it in a pass, with that pass's decisions so far (interfaces.md 8)."""
+    """The site as a user exit sees it in a pass, with that pass's decisions so far (interfaces.md 8).
+    ``now``: instant of the pass; ``shift``: name of the shift in force, None: none."""
 
     now: Instant
     shift: str | None
@@ -175,14 +176,15 @@ class PassView(Protocol):
 
     def waiting(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Selection:  # fmt: skip
-        """Return the queued requests that this pass has not chosen, narrowed by the given values."""
+        """Return the queued requests with all given values that this pass has not chosen to start."""
 
     def running(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Sequence[RequestView]:  # fmt: skip
-        """Return the started requests and those that this pass has chosen, narrowed by the given values."""
+        """Return the requests with all given values that have started or were chosen by this pass."""
 
     def ahead(self, request: RequestView) -> Sequence[tuple[RequestView, "Answer | None"]]:
-        """Return the candidates of its queue offered before it in this pass, each with the exits' answer."""
+        """Return the candidates of the request's queue that this pass offered to the exits before it, each
+        with the exits' answer; None: the standard rules decided."""
 
     def usage(self, *, group: str | None = None, owner: str | None = None) -> float:
         """Return decayed use of a group or owner as a fraction of all use, running and committed included."""
@@ -197,10 +199,10 @@ class PassView(Protocol):
 
 class Answer(Struct, frozen=True):
     """Answer of jobselect: ``force``, ``refuse``, ``never`` or ``hold_line`` with a text, and the exit
-    ``who`` (None: the standard rules). A refusal may also reach other requests of the queue: those equal in
-    the fields ``alike`` (`reasons.ALIKE`; no field: all of them) with numbers within the bounds ``within``;
-    None: no other. ``until``: the instant from which the exit may answer otherwise; then a pass asks again.
-    (A Struct: a pass makes dozens.)"""
+    ``who`` that gave it (empty until that is known). A refusal may also reach other requests of the queue:
+    those equal in the fields ``alike`` (`reasons.ALIKE`; no field: all of them) with numbers within the
+    bounds ``within``; None: no other. ``until``: the instant from which the exit may answer otherwise, so
+    that a pass asks again; None: no such instant. (A Struct: a pass makes dozens.)"""
 
     verdict: str
     text: str = ""
@@ -215,16 +217,16 @@ class Answer(Struct, frozen=True):
 
 
 class OfferRound(Struct, frozen=True):
-    """Offers of a queue's candidates to jobselect that a pass did not finish; the next pass goes on with
-    them. ``since``: `Site.changed` at the first offer; ``refused``: the answers so far, by refused
-    candidate."""
+    """Offers of a queue's candidates to jobselect that a pass did not finish; the next pass continues them.
+    ``since``: counter `Site.changed` at the first offer; ``refused``: answers so far, by candidate."""
 
     since: int
     refused: Mapping[Seq, Answer]
 
 
 class ChangedFields(TypedDict, total=False):
-    """Fields of a submission that a submit exit may change, in its own form; None: unchanged."""
+    """Keyword arguments of `userexit.answers.changes`: the fields of a submission that a submit exit may
+    change, in the exit's own form; None: unchanged."""
 
     queue: str | None
     priority: int | None
@@ -260,7 +262,8 @@ CHANGED: Mapping[str, tuple[type, str]] = {
 
 
 def is_change(name: str, value: object) -> bool:
-    """True if a submit exit may change that option to a value of this type."""
+    """True if a submit exit may change the option that it calls ``name`` to a value of this type. False too
+    if no option has that name."""
     kind = CHANGED[CHANGEABLE[name].unit][0] if name in CHANGEABLE else None
     if kind is tuple and isinstance(value, tuple):
         return all(type(word) is str for word in value)
@@ -280,53 +283,51 @@ class Exits(Protocol):
     """The site's user exits, guarded: no call raises or runs long; failures are collected."""
 
     def begin(self, site: Site) -> None:
-        """Apply the exits' settings, and allow calls of failed exits again; before a pass or submission."""
+        """Apply the exits' settings, and call failed exits again; called before a pass or submission."""
 
     def has(self, hook: str) -> bool:
-        """Return True if any exit that is switched on implements that hook."""
+        """True if any exit that is switched on implements that hook."""
 
     def jobselect(self, request: RequestView, view: PassView) -> Answer | None:
         """Return the exits' answer on a candidate: a refusal before a force, else the first answer in
-        file-name order. A failure of an exit refuses."""
+        file-name order; None: no exit answers. A failure of an exit refuses."""
 
     def elected(self, request: RequestView, view: PassView) -> Sequence[Action]:
-        """Return the actions of all exits after a pass chose a request to start."""
+        """Return the actions (redate, hold, move) that all exits ask for after a pass chose a request."""
 
     def shrpri(self, owner: str, group: str, view: PassView) -> float | None:
-        """Return the exits' share term of an owner in a group, not yet normalised; None: stock rule."""
+        """Return the exits' share term of an owner in a group, not yet normalised; None: the stock rule."""
 
     def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> Sequence[float | None]:
-        """Return the share term of each (owner, group), in order; the view must not change meanwhile."""
+        """Return what `shrpri` returns for each (owner, group); the view must not change meanwhile."""
 
     def submit(self, request: RequestView, view: PassView) -> SubmitAnswer | None:
-        """Return the answer of the submit exits to a submission; None if they change nothing."""
+        """Return the submit exits' answer to a submission: the first refusal, or all changes; else None."""
 
     def route(self, request: RequestView, destinations: Sequence[str], view: PassView) -> Sequence[str]:
-        """Return the destinations of its pipe queue to try for a request, in order."""
+        """Return which destinations of a pipe queue to try for a request, in order; no exit answers: all."""
 
     def forces(self) -> bool:
-        """Return True if any exit that is switched on may answer force()."""
+        """True if any exit that is switched on may answer force()."""
 
     def rounds(self, site: Site) -> Mapping[str, OfferRound]:
-        """Return the rounds of offers, by queue, that the last pass over a site did not finish."""
+        """Return, by queue, the rounds of offers that the last pass over this site object did not finish."""
 
     def store(self, site: Site, rounds: Mapping[str, OfferRound]) -> bool:
-        """Store rounds of offers that a pass did not finish; return False if this object stores none."""
+        """Store unfinished rounds of offers, by queue; return False if this object stores none."""
 
     def asks_again(self) -> Instant | None:
-        """Return when the first back-off ends because of which this pass did not ask an exit about an owner's
-        requests; None: there was none."""
+        """Return the instant at which the first back-off met in this pass ends; None: none was met. In a
+        back-off an exit is not asked about the requests of an owner."""
 
     def rehearsal(self, now: Instant) -> AbstractContextManager[None]:
-        """Ask exits in the block without effects on statistics, traces and failures, for a simulation from
-        ``now`` on."""
+        """Ask exits in the block for a simulation from ``now`` on, without statistics, traces or failures."""
 
     def failures(self) -> tuple[ExitFailure, ...]:
-        """Return and forget the failures since `begin`."""
+        """Return the failures since `begin` or the last call, and forget them."""
 
     def declared(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the unit (``memory``, ``time``, ``count``, ``text`` ...) of each setting, by exit and
-        setting."""
+        """Return the unit of each setting (``memory``, ``time``, ``count`` ...), by exit and setting."""
 
     def check_setting(self, exit: str, setting: str, text: str) -> None:
         """Raise BadValue if the loaded exit has no such setting, or if ``text`` is no value for it."""
@@ -353,10 +354,10 @@ class Decider(Protocol):
         its plan, or None if that comes later as an input (`inputs.Decision`)."""
 
     def follow(self, events: Sequence[Recorded]) -> None:
-        """Pass on the events just applied to the site, each once and in order, for a child's copy."""
+        """Note the events just applied to the site, each once and in order, for a child's copy."""
 
     def reset(self, site: Site) -> None:
-        """Use another site from now on, as after a failed commit: the events passed on so far are void."""
+        """Use another site object from now on (after a failed commit); forget the former one's events."""
 
     def forecast(
         self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
