@@ -25,8 +25,8 @@ class Station:
     def __init__(
         self, spool: str, lock: int, reports: socket.socket, groups: cgroups.Cgroups, offers: socket.socket
     ) -> None:
-        """``lock``, ``reports``: lock of the spawner, socket to the daemon; ``offers``: where idle shepherds
-        offer themselves (`pool`); ``logins`` (set later): where they ask for logins."""
+        """``lock``: descriptor of the spawner's lock; ``reports``: socket to the daemon; ``offers``: socket
+        where idle shepherds offer themselves (`pool`); ``logins`` (set later): where all ask for logins."""
         self.spool = spool
         self.lock = lock
         self.reports = reports
@@ -53,8 +53,9 @@ class AttemptReporter:
         self.used: list[int] = [0, 0, 0]
 
     def report(self, kind: str, used: list[int] | None = None, text: str = "") -> bool:
-        """Send one report to the daemon, with numbers ``used`` as its ``kind`` needs; return False if the
-        daemon is busy for 2 s. If there is none, return True: the next daemon reads the records."""
+        """Send one report to the daemon: ``kind`` here (it listens), run, use, out (paged out), left (ended,
+        output remains), note or end, with the numbers ``used`` that this kind needs. Return False if the
+        daemon is busy for 2 s; True without a daemon, as the next one reads the records."""
         message: dict[str, Any] = {"k": kind, "s": self.order["seq"], "a": self.order["attempt"], "u": used}
         if text or kind == "note":
             message["t"] = text
@@ -105,7 +106,8 @@ class AttemptReporter:
 
 
 def persist(name: str, record: dict[str, Any], *, durable: bool) -> None:
-    """Write a record until the disk takes it, every 2 s. Raises records.Gone if the folder was removed."""
+    """Write a record of that name into the current folder; try again every 2 s until the disk takes it.
+    ``durable``: sync it. Raises records.Gone if the folder was removed."""
     while True:
         try:
             records.add(".", name, record, durable=durable)

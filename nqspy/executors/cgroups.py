@@ -26,7 +26,8 @@ _MOMENT = 0.001
 
 class JobGroup:
     """Processes of one job. This base class is for a job without a cgroup: all descendants of its shepherd,
-    the subreaper. ``held``: its controllers; ``unborn``: directories that a new process must `enter`."""
+    the subreaper. ``held``: controllers that limit it; ``unborn``: directories for a new process to
+    `enter`."""
 
     kind = "none"
     folder = ""
@@ -193,8 +194,8 @@ class Cgroups:
     """Makes cgroups for jobs and shepherds; the spawner finds out once which kind can be used."""
 
     def __init__(self, name: str, only: str = "") -> None:
-        """Find out which kind works. ``name``: of this home's directories; ``only``: the one kind to try
-        (``none``: make no cgroups)."""
+        """Find out which kind works. ``name``: of the directories of this nqsd's home; ``only``: the one kind
+        to try (``none``: make no cgroups); empty: all."""
         self.name, self.kind, self.base, self.counter = name, "none", "", ""
         for kind in ("cgroup2", "cgroup1"):
             if (only or kind) == kind and self.kind == "none" and getattr(self, f"_try_{kind}")(name):
@@ -217,8 +218,8 @@ class Cgroups:
         return cgroup
 
     def for_shepherd(self, name: str) -> ShepherdCgroup | None:
-        """Return a new cgroup for a shepherd and its job, which needs none of its own (`prepare.plain`);
-        None if none can be made."""
+        """Make and return a cgroup that holds a shepherd together with its job, for a job that needs no
+        cgroup of its own (`prepare.plain`); None if none can be made."""
         for _ in range(2):
             try:
                 return ShepherdCgroup(self.kind, f"{self.base}/{name}")
@@ -262,7 +263,7 @@ class Cgroups:
 
 
 def _enters(fork: Callable[[], int], *folders: str) -> bool:
-    """True if a process can really be in these cgroups: tried with a child that ends at once."""
+    """True if a process can enter these cgroups; tried with a child that ends at once."""
     try:
         pid = forks.begin(lambda: _join(*folders), fork)
     except OSError:
@@ -271,8 +272,8 @@ def _enters(fork: Callable[[], int], *folders: str) -> bool:
 
 
 def kill_all(kind: str, folder: str, *more: str) -> bool:
-    """Kill all processes in the cgroup of a lost job and in its controllers (``more``), and remove these;
-    return True if surely none remains."""
+    """Kill all processes in the cgroup of a lost job and in the directories of its controllers (``more``),
+    and remove these directories; return True if surely no process remains."""
     for _ in range(_KILLS if folder else 0):
         if kind == "cgroup2":
             write(f"{folder}/cgroup.kill", "1")
@@ -326,7 +327,7 @@ def cpu_of(folder: str) -> float | None:
 
 
 def members(folder: str) -> list[int]:
-    """Return the processes in a cgroup; none if it was removed."""
+    """Return the pids of the processes in a cgroup; none if it was removed."""
     return list(map(int, proc.text(f"{folder}/cgroup.procs").split()))
 
 

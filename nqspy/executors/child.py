@@ -27,11 +27,11 @@ _DEFAULT_AGAIN = (
 
 
 class Again(Exception):
-    """Failed start by no fault of the request, which may succeed later. With a line for people."""
+    """Failed start by no fault of the request, which may succeed later. Its text is one line for people."""
 
 
 class Stalled(Exception):
-    """Failed start: the job's exec took too long, or the daemon ended it before. With the `Wait` for it."""
+    """Failed start: the exec took too long, or the daemon ended it before. The argument is the `Wait`."""
 
 
 class OldLogin(Exception):
@@ -39,7 +39,7 @@ class OldLogin(Exception):
 
 
 class NoInterpreter(Exception):
-    """Failed start: the interpreter that the script names cannot be run. With a line for people."""
+    """Failed start: the interpreter that the script names cannot be run. Its text is one line for people."""
 
 
 _MARKS: dict[type[Exception], bytes] = {Again: b"\0", OldLogin: b"\1", NoInterpreter: b"\2"}
@@ -47,7 +47,8 @@ _MARKS: dict[type[Exception], bytes] = {Again: b"\0", OldLogin: b"\1", NoInterpr
 
 
 def plain(order: Order) -> bool:
-    """True if `spawn` can start the job: own user, no output in place, and no limit but RLIMIT_CPU."""
+    """True if `spawn` can start the job: it is of the daemon's own user, writes no output in place, and has
+    no nice value, no measured CPU limit of a process, no OOM score and no rlimit except CPU and NPROC."""
     output = order["output"]
     return bool(
         order["uid"] == os.geteuid()
@@ -61,7 +62,8 @@ def plain(order: Order) -> bool:
 
 
 def room_for_the_daemon() -> dict[str, tuple[int, int]]:
-    """Return rlimit NPROC for jobs of the daemon's own user: a tenth of the limit stays free."""
+    """Return rlimit NPROC for jobs of the daemon's own user, so that a tenth of its processes stays free for
+    the daemon; empty without a limit."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     if soft == resource.RLIM_INFINITY:
         return {}
@@ -227,7 +229,8 @@ def _run(order: Order, program: str, call: Callable[..., Any], *arguments: Any) 
 
 
 def _check_login(order: Order, who: Person) -> None:
-    """Check, as the owner, that no profile was changed since the login was run. Raises OldLogin."""
+    """Check, as the owner, that no profile was changed since the stored login was run. Raises OldLogin; never
+    for a login that was just renewed."""
     stored: login_env.StoredLogin | None = order.get("stored_login")
     shell = order["shell"] or who.shell
     if stored is not None and not order.get("renewed") and login_env.profiles(shell, who.home) != stored.seen:

@@ -31,8 +31,8 @@ class JobLimits(NamedTuple):
 
 
 class Enforced:
-    """Directories that limit one request, by controller. ``enter``: those that a process must be moved to
-    (version 1), as it is not born in them; ``own``: those that no other request shares."""
+    """Directories that limit one request, by controller (``places``). ``enter``: those that a process must be
+    moved to (version 1), as it is not born in them; ``own``: those that no other request shares."""
 
     __slots__ = ("enter", "own", "places")
 
@@ -51,7 +51,7 @@ class Enforced:
         return proc.field(self._text("memory", "memory.oom_control", "memory.events"), "oom_kill")
 
     def refused(self) -> int:
-        """Return how often the kernel refused the request another process."""
+        """Return how often the kernel refused to start another process of the request (``pids.max``)."""
         return proc.field(self._text("pids", "pids.events", "pids.events"), "max")
 
     def _text(self, controller: str, *names: str) -> str:
@@ -60,7 +60,8 @@ class Enforced:
         return "" if place is None else proc.text(f"{place.base}/{names[place.version - 1]}")
 
     def oom_event(self) -> tuple[int, bool] | None:
-        """Return a descriptor that reports full memory, and True if by POLLPRI; None if there is none."""
+        """Return a descriptor that becomes ready when the request's memory is full, and True if it shows that
+        by POLLPRI, False by POLLIN; None if the kernel offers none."""
         place = self.places.get("memory")
         with contextlib.suppress(OSError):
             if place is not None and place.version == 2:
@@ -221,7 +222,7 @@ def write(path: str, text: str) -> bool:
 
 
 def make(folder: str) -> bool:
-    """Make a directory; return False if that fails or if it exists."""
+    """Make a directory; return True if it was made, False if that fails or if it exists."""
     try:
         os.mkdir(folder, 0o755)
     except OSError:

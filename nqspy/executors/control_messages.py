@@ -57,11 +57,12 @@ class ControlMessages:
             self._begin(*self._lines.pop(0))
 
     def due(self, at: float) -> float:
-        """Return the real seconds until `go_on` must be called; the end of a writer wakes the shepherd."""
+        """Return the real seconds until `go_on` must be called (infinite: no line waits); the end of a writer
+        wakes the shepherd before."""
         return max(0.0, self._until - at) if self.writer else _LINE_SECONDS if self._lines else float("inf")
 
     def reaped(self, pid: int) -> bool:
-        """True if the writer was just reaped, not a process of the job; then the next line may follow."""
+        """True if the process just reaped was the writer, not one of the job; a next line may follow."""
         if pid != self.writer:
             return False
         self.writer = 0

@@ -47,8 +47,8 @@ def messages(control: socket.socket | None) -> list[dict[str, Any]]:
 
 
 class Wait:
-    """A wait for what a child writes. If it takes long, ``hear`` is called, which returns the socket for the
-    daemon's messages. ``others``: messages that do not end the wait; ``kill``: the one that did."""
+    """A wait for what a child writes. If it takes over 0.1 s, ``hear`` is called, which returns the socket
+    for the daemon's messages. ``others``: messages that did not end it; ``kill``: the one that did."""
 
     def __init__(self, seconds: float, hear: Callable[..., socket.socket], *, at_once: bool = False) -> None:
         """``seconds``: deadline from now on; ``at_once``: an order to kill ends the wait without grace."""
@@ -82,7 +82,8 @@ class Wait:
                 self._obey(control)
 
     def pause(self, seconds: float, why: str) -> bool:
-        """Extend the deadline, report ``why`` and wait; return False if the daemon ends the wait."""
+        """Wait so many real seconds, and extend the deadline by them; report ``why`` first. Return False if
+        an order to kill from the daemon ended the wait."""
         until = now() + seconds
         self.until += seconds
         control = self._hear(why)
@@ -94,7 +95,7 @@ class Wait:
         return self.kill is None
 
     def unhandled(self) -> list[dict[str, Any]]:
-        """Return the daemon's messages, to be handled if the child succeeded after all."""
+        """Return the messages received in the wait, to be handled if the child succeeded after all."""
         return [*self.others, self.kill] if self.kill is not None else self.others
 
     def _obey(self, control: socket.socket) -> None:

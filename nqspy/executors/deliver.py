@@ -85,20 +85,21 @@ def _shares(output: dict[str, Any]) -> bool:
 
 
 def _written_before(output: dict[str, Any], path: str) -> bool:
-    """True if an earlier attempt may have written that file (``former`` ``""``: to an unknown place)."""
+    """True if an earlier attempt may have written the stream to that path, which is a regular file or
+    missing. ``former`` in ``output``: paths that earlier attempts wrote; ``[""]``: unknown ones."""
     former = output.get("former", ())
     written = bool(former) and (output["direct"] or path in former or former == [""])
     return written and (os.path.isfile(path) or not os.path.exists(path))
 
 
 def _mark(output: dict[str, Any], path: str) -> str:
-    """Return the line above an output that is appended to an earlier attempt's; "" for other outputs."""
+    """Return the line above an output that is appended to an earlier attempt's; "" if none is needed."""
     appended = output.get("rerun") == "append" and _written_before(output, path)
     return f"{output['mark']}\n" if appended else ""
 
 
 def open_in_place(output: dict[str, Any], home: str) -> int:
-    """Open the file of a stream that the job itself writes. Raises OSError with its path."""
+    """Open the file of a stream that the job itself writes; return its descriptor. Raises OSError."""
     path = destination(output, home)
     mark = _mark(output, path)
     try:
@@ -113,7 +114,8 @@ def open_in_place(output: dict[str, Any], home: str) -> int:
 
 
 def _open_again(output: dict[str, Any], path: str) -> tuple[int, str]:
-    """Open a file to append to it; return fd and path: ``PATH.ATTEMPT`` if others may make names there."""
+    """Open a file to append to it; return descriptor and path. In a folder where other users may create files
+    it is a new file ``PATH.ATTEMPT``."""
     try:
         return open_target(path, os.O_APPEND), path
     except PermissionError:
@@ -140,7 +142,8 @@ def _read_at(fd: int, at: int, size: int) -> bytes:
 
 
 def open_target(path: str, flags: int = os.O_TRUNC) -> int:
-    """Open a path that the owner named, as the owner, never by another user's link. Raises OSError."""
+    """Open a path that the owner named for writing, as the owner; return its descriptor. Another user's
+    symbolic link is refused (`places`). Raises OSError."""
     with contextlib.closing(SpoolPlace(path)) as place:
         return place.open(flags)
 
@@ -172,7 +175,8 @@ def _why(record: dict[str, Any], stayed: dict[str, dict[str, str]]) -> str:
 
 
 def _at_once(record: dict[str, Any], sources: Sources) -> dict[str, dict[str, str]]:
-    """Deliver streams that need a rename or nothing; return the results of these by stream."""
+    """Deliver the streams that need only a rename or nothing; return the results of these streams only:
+    ``at`` (path of the output) and ``why`` (empty)."""
     done = {}
     os.umask(record["umask"])
     for name, source in sources.items():
@@ -211,7 +215,8 @@ _SHORTEST, _PAUSE, _LONGEST = 1.0, 60.0, 86_400.0
 
 
 def _by_child(record: dict[str, Any], sources: Sources, wait: deadline.Wait) -> dict[str, dict[str, str]]:
-    """Deliver as the owner, in a child: in a second one if the first was killed; later if it is unknown."""
+    """Deliver as the owner, in a child; return the result by stream. If the child was killed, a second one
+    goes on; while the user database has no entry for the owner, try again (for a day at most)."""
     pause = waited = 0.0
     done, why = _in_child(record, sources, wait)
     while absent := done.pop(_ABSENT, None):
@@ -230,7 +235,7 @@ def _by_child(record: dict[str, Any], sources: Sources, wait: deadline.Wait) -> 
 def _in_child(
     record: dict[str, Any], sources: Sources, wait: deadline.Wait
 ) -> tuple[dict[str, dict[str, str]], str]:
-    """Deliver in a child; return what it reports of each stream, and why it reports no more."""
+    """Deliver in a child; return the results that it reports, by stream, and why it reports no more."""
     reader, writer = os.pipe()
     parent = os.getpid()
     with Descriptor(reader):
@@ -275,7 +280,8 @@ def _deliver_all(record: dict[str, Any], sources: Sources, writer: int, parent: 
 
 
 def _stayed(record: dict[str, Any], sources: Sources, why: str) -> dict[str, dict[str, str]]:
-    """Return the results for undelivered streams; one that is not in the spool was written in place."""
+    """Return the results for undelivered streams: each with its path ``at`` and the reason ``why``. One that
+    is not in the spool was written in place: its reason is empty."""
     found = {}
     for name, source in sources.items():
         output = record["output"][name]
@@ -325,7 +331,7 @@ def _append(fd: int, source: int, mark: str, *, once_more: bool) -> None:
 
 
 def _there_already(fd: int, source: int, mark: bytes) -> int | None:
-    """Return how many bytes of a source stand behind its mark in the target; None without the mark."""
+    """Return how many bytes of a source are already in the target behind its mark; None without the mark."""
     at, end = _place_of(fd, mark), os.fstat(fd).st_size
     if at is None:
         return None

@@ -32,7 +32,7 @@ _api = ctypes.pythonapi
 
 
 def become_subreaper() -> None:
-    """Have orphaned descendants of this process become its children from now on. Raises OSError."""
+    """Make this process the parent of its orphaned descendants from now on. Raises OSError."""
     if _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "cannot become a subreaper")
 
@@ -56,7 +56,8 @@ def io_urgency() -> int:
 
 
 def begin(work: Callable[[], object], fork: Callable[[], int] = os.fork, *, log: bool = False) -> int:
-    """Fork a process that calls ``work`` and exits (1 if that raised); return its pid. Raises OSError."""
+    """Fork a process that calls ``work`` and exits (1 if that raised; ``log``: with a traceback on stderr);
+    return its pid. Raises OSError."""
     pid = fork()
     if pid == 0:
         status = 1

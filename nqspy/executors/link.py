@@ -35,7 +35,8 @@ class SpawnerLink:
     thread, the rest from one only."""
 
     def __init__(self, home: str, spool: str, python: str, cgroup: str, idle: float = IDLE_SECONDS) -> None:
-        """``idle``: real seconds that a shepherd without an attempt waits for one."""
+        """``python``: interpreter that runs the spawner; ``cgroup``: kind of cgroups to use, empty: the best
+        that works; ``idle``: real seconds that a shepherd without an attempt waits for one."""
         self._spool = spool
         self._idle = idle
         self._python = python
@@ -75,8 +76,7 @@ class SpawnerLink:
         raise OSError(f"the spawner of another nqsd still uses {path}; stop that nqsd first")
 
     def spawn(self) -> None:
-        """Start a spawner, after `lock` if the lock is not held yet; then the spawner holds it. Raises
-        OSError."""
+        """Start a spawner that holds the lock; `lock` first if the lock is not held yet. Raises OSError."""
         self.lock()
         assert self._lock is not None
         _staying[:] = [each for each in _staying if each.poll() is None]
@@ -138,7 +138,8 @@ class SpawnerLink:
                     os.close(fd)
 
     def send(self, key: Key, order: dict[str, Any]) -> bool:
-        """Send an order; return False if orders must wait (call `flush` when the socket is writable)."""
+        """Send an order to the spawner; return False if it waits here because the socket is full (call
+        `flush` when that is writable)."""
         head = f"{key[0]}.{key[1]}\n".encode("ascii")
         data = msgspec.json.encode(order)
         fd = None
@@ -151,7 +152,7 @@ class SpawnerLink:
         return self.flush()
 
     def flush(self) -> bool:
-        """Send waiting orders; return False if some still wait."""
+        """Send the orders that wait for room in the socket; return False if some still wait."""
         with self._guard:
             while self._outbox and self._socket is not None:
                 message, fd = self._outbox[0]
@@ -167,8 +168,8 @@ class SpawnerLink:
         return True
 
     def answers(self) -> Iterator[tuple[Key, int | None] | None]:
-        """Yield attempts with the pidfds of their shepherds (None: ended); None once the spawner has
-        ended."""
+        """Yield each answer of the spawner that has arrived: an attempt with the pidfd of its shepherd (None:
+        that has ended already). Yield None instead if the spawner has ended."""
         while self._socket is not None:
             try:
                 message, fds, _, _ = socket.recv_fds(self._socket, 256, 1, socket.MSG_CMSG_CLOEXEC)

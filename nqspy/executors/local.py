@@ -79,7 +79,8 @@ class LocalExecutor:
         return Found(tuple(sorted(os.sched_getaffinity(0))), memory)
 
     def resident(self, attempts: Mapping[int, int]) -> dict[int, int]:
-        """Return the bytes in memory of running attempts by request, as far as known; from any thread."""
+        """Return the bytes in memory of the given attempts (request -> attempt) by request, without those of
+        unknown size; may be called in any thread."""
         found = {key[0]: self._resident.of(self._watch.path(key)) for key in attempts.items()}
         return {seq: size for seq, size in found.items() if size is not None}
 

@@ -108,7 +108,8 @@ class StoredLogin:
         self.variables = {name: value for name, sign, value in pairs if name and sign}
 
     def age(self, most: float) -> str:
-        """Return "fresh", "renew" or "old": old after ``most`` seconds, to be renewed after half of them."""
+        """Return "fresh" or, after half of ``most`` seconds, "renew", and after ``most`` "old". A failed
+        login is old after 60 s at the latest."""
         most = min(most, RETRY) if self.failed else most
         age = clock() - self.at
         if not 0 <= age < most:

@@ -29,8 +29,8 @@ _PAUSE = 0.05
 
 class LoginServer:
     """Runs the logins that shepherds ask for, in the spawner: one at a time for each user and shell.
-    ``asks``: socket where shepherds ask; they inherit it. ``runners``: processes of logins. A runner stays
-    for processes that its profiles have started, and kills them when the same login is run again."""
+    ``asks``: socket where shepherds ask, which they inherit; ``runners``: pids of processes that run logins.
+    A runner stays for processes that its profiles started, and kills them when that login is run again."""
 
     def __init__(self, spool: str, groups: cgroups.Cgroups, most_processes: int, poll: select.poll) -> None:
         self._spool, self._cgroups, self._most, self._poll = spool, groups, most_processes, poll
@@ -116,7 +116,7 @@ class LoginServer:
 
 
 def _login(group: cgroups.JobGroup, who: Person, shell: str, until: float) -> login_env.StoredLogin:
-    """Run the login shell as its user; return its login, also a failed one."""
+    """Run the login shell as its user; return its login, or one that says why it failed."""
     reader, writer = os.pipe()
 
     def work() -> None:
@@ -178,7 +178,7 @@ def _as_the_user(who: Person, shell: str, until: float) -> login_env.StoredLogin
 
 
 def _run(who: Person, shell: str, path: str, until: float) -> str:
-    """Run the login shell to its end; return why it failed, or ""."""
+    """Run the login shell until it ends or until ``until`` (`proc.now`); return why it failed, or ""."""
     os.umask(login_env.UMASK)
     environment = person.variables(who) | {"ENVIRONMENT": "BATCH", "PBS_ENVIRONMENT": "PBS_BATCH"}
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -214,8 +214,8 @@ def _clear(group: cgroups.JobGroup, until: float, superseded: list[int]) -> None
 
 
 class LoginLoader:
-    """Loads the owner's login into an order. ``note``: why the job has a plain environment, "" if it has not;
-    ``messages``: the daemon's, received meanwhile."""
+    """Loads the owner's login into the order of an attempt that is starting. ``note``: why the job has a
+    plain environment, "" if it has not; ``messages``: those that the daemon sent meanwhile."""
 
     def __init__(self, reporter: AttemptReporter, who: Person) -> None:
         self._reporter, self._order, self._who = reporter, reporter.order, who
@@ -282,7 +282,8 @@ class LoginLoader:
         return login_env.read(self._path) or stored
 
     def _wait(self, seconds: float, hear: Callable[[], socket.socket]) -> bool:
-        """Ask for the login, and wait at most so many seconds; return True if it is done."""
+        """Ask the spawner for the login, and wait at most so many real seconds; return True if it is done.
+        Raises Again, Stalled."""
         reader, writer = os.pipe()
         with proc.Descriptor(reader):
             with proc.Descriptor(writer):

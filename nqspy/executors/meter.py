@@ -45,7 +45,7 @@ class Meter:
         self._largest = max(self._largest, usage.ru_maxrss * 1024)
 
     def used(self, now: float) -> list[int]:
-        """Return CPU and wall time in ms of the site's clock, and the greatest memory in bytes."""
+        """Return the job's CPU and wall time in ms of the site's clock, and its greatest memory in bytes."""
         return [self._clock(self.cpu), self._clock(self.wall.ran(now)), self.memory]
 
     def notable(self) -> bool:
@@ -101,7 +101,8 @@ class Meter:
         return self._crowded()
 
     def outlived(self, now: float) -> tuple[str, str] | None:
-        """Return the limit that processes remaining after the leader's end have passed; else None."""
+        """Return the limit that processes remaining after the leader's end have passed (wall time or number
+        of processes), as end reason and sentence; None if none was."""
         return self.wall.passed(now, " by processes that its script left running") or self._crowded()
 
     def remaining(self, now: float) -> float:
@@ -125,11 +126,11 @@ class Meter:
         )
 
     def hurry(self) -> None:
-        """Make the next sample due at once."""
+        """Make the next sample due at once, because the kernel reports that the job's memory is full."""
         self.sampled = -IDLE
 
     def warning_due(self) -> bool:
-        """True, once, if the request's CPU warning is to be sent now."""
+        """True if the request's CPU warning is to be sent now; True only once."""
         limit = self.limits["cpu_warning"]
         if limit is None or self._clock(self.cpu) < limit:
             return False
@@ -195,7 +196,7 @@ class SpoolMeter:
         self._next = 0.0
 
     def due(self, now: float) -> float:
-        """Return the real seconds until the next check: fewer if output grows fast."""
+        """Return the real seconds until the next check of the output: fewer if it grows fast."""
         return IDLE if self._checked is None else max(0.0, self._next - now)
 
     def passed(self, now: float) -> tuple[str, str] | None:

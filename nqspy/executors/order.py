@@ -38,7 +38,8 @@ def make_order(
     request: Request, start: Start, site: Site, *, home: str, speed: float, script: bytes, environment: bytes
 ) -> dict[str, Any]:
     """Return the order for one attempt: rlimits in real seconds, measured limits in ms of the site's clock,
-    sizes in bytes. The shepherd adds the machine's data (the owner's home, login shell)."""
+    sizes in bytes. ``home``: folder of the nqsd; ``environment``: ``NAME=VALUE`` items with a NUL between
+    them. The shepherd adds the machine's data (the owner's home, login shell)."""
     spec = request.spec
     queue = site.settings.queues.get(request.queue) or Queue(request.queue)
     limits = _limits(spec, queue)
@@ -155,7 +156,8 @@ def _seconds(ms: int, speed: float) -> int:
 
 def _shell(spec: Spec, strategy: str, script: bytes) -> tuple[str | None, str, list[str]]:
     """Return the interpreter (None: the owner's shell), when its login shell is run ("": never, "once" for
-    all requests of its owner, "each": for this one), and its arguments before the script."""
+    all requests of its owner, "each": for this one), and its arguments before the script. ``strategy``:
+    setting ``shell_strategy`` of the server."""
     if spec.shell is not None:
         # An application's leader is Python that needs none of the site's packages: a third of its start.
         return spec.shell, "", ["-IS"] if spec.caller is not None else []
@@ -293,8 +295,9 @@ def _output(request: Request, site: Site, attempt: int) -> dict[str, Any]:
 
 
 def _rerun(request: Request, site: Site, attempt: int, letter: str) -> dict[str, Any]:
-    """Return what to do with earlier attempts' output of a stream (``letter``: o, e, or l for the job log),
-    and where they wrote it. Empty if there is none, or if it is replaced."""
+    """Return how this attempt treats earlier attempts' output of a stream (``letter``: o, e, or l for the job
+    log): ``rerun`` (append, number), ``mark`` (line above appended output), ``former`` (paths that they
+    wrote). Empty if there was none, or if it is replaced."""
     way, former = site.settings.default.rerun_output, request.former
     if not former or way == "replace":
         return {}
@@ -322,8 +325,8 @@ def _at(instant: Instant, site: Site) -> str:
 
 
 class Clashes:
-    """Finds outputs with a path that a request which began earlier writes, too: ``set output_clash`` decides
-    about these second outputs. In an array each is second if all indices share one path."""
+    """Finds second outputs: those to a path that another request, which began earlier, writes too. ``set
+    output_clash`` decides how they are written. In an array each is second if all indices share one path."""
 
     def __init__(self) -> None:
         self._second: dict[Seq, set[str]] = {}

@@ -22,8 +22,8 @@ class _Range(ctypes.Structure):
 
 
 class PageOut:
-    """Pages out the memory of processes: call `step` until False. ``refused``: True if not permitted;
-    ``before``, ``after``: bytes there."""
+    """Pages out the memory of stopped processes: call `step` until it returns False. ``refused``: True if the
+    kernel does not permit it; ``before``, ``after``: bytes that the processes have in memory."""
 
     def __init__(self, pids: list[int], folder: str = "") -> None:
         """``folder``: of the job's cgroup, "" without one."""

@@ -24,8 +24,8 @@ class NotFound(Exception):
 
 
 class Person(NamedTuple):
-    """A user as in the user database. ``gid``: of its job; after ``newgrp`` not ``primary``, its own
-    group."""
+    """A user as in the user database. ``primary``: own group; ``gid``: the job's, another after
+    ``newgrp``."""
 
     uid: int
     gid: int
@@ -46,7 +46,8 @@ def warm_up() -> None:
 
 
 def find(order: dict[str, Any]) -> Person:
-    """Return the owner named in an order. Raises NotFound; PermissionError with a text for people."""
+    """Return the owner named in an order. Raises NotFound; PermissionError with a text for people if the
+    daemon may not become that user, or if the uid has another name by now."""
     uid = order["uid"]
     if os.geteuid() not in (0, uid):
         raise PermissionError(f"the daemon runs as uid {os.geteuid()} and cannot run requests of uid {uid}")
@@ -72,7 +73,7 @@ def find(order: dict[str, Any]) -> Person:
 
 
 def groups_of(who: Person) -> dict[str, int]:
-    """Return names and numbers of a user's groups."""
+    """Return the user's groups, number by name; the number as text is the name of an unknown one."""
     found = {}
     for gid in _numbers(who):
         try:
@@ -124,7 +125,8 @@ Limits = dict[str, tuple[int | None, int | None]]
 
 def limits_of(who: Person, groups: dict[str, int], root: str = "") -> Limits:
     """Return the limits in limits.conf and limits.d/*.conf: a line for the user counts before a group's, that
-    before ``*``; of equal ones the last. For root only lines with its name count. ``root``: before paths."""
+    before ``*``; of equal ones the last. For root only lines with its name count. ``groups``: those of
+    `groups_of`; ``root``: folder in which the files are looked for."""
     lines: list[tuple[int, str, str, int]] = []
     for path in (root + LIMITS, *_files(root + LIMITS_MORE)):
         for line in _text(path).splitlines():
@@ -187,7 +189,8 @@ def pair(name: str, limits: tuple[int, int]) -> tuple[int, int]:
 
 
 def variables(who: Person, root: str = "") -> dict[str, str]:
-    """Return the variables of a login: /etc/environment, the path of login.defs, those of the user."""
+    """Return the variables of a login: /etc/environment, the path of login.defs, those of the user. ``root``:
+    folder in which the files are looked for."""
     name = "ENV_SUPATH" if who.uid == 0 else "ENV_PATH"
     found = {"PATH": _definition(_text(root + DEFINITIONS), name).removeprefix("PATH=") or DEFAULT_PATH}
     for line in _text(root + VARIABLES).splitlines():

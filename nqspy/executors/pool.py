@@ -57,7 +57,7 @@ class ShepherdPool:
                 self._waiting.pop(0)[3].close()
 
     def assign(self, message: bytes, fds: list[int], born: bool) -> int:
-        """Give an order to an idle shepherd with (``born``) or without an own cgroup; return pid or 0."""
+        """Give an order to an idle shepherd with (``born``) or without an own cgroup; return its pid or 0."""
         for place in range(len(self._waiting) - 1, -1, -1):
             if self._waiting[place][1] == born:
                 _, _, pid, channel = self._waiting.pop(place)
@@ -122,7 +122,8 @@ class Offer:
         self._channel = mine
 
     def wait(self) -> tuple[bytes, list[int]] | None:
-        """Wait for an order; return it with its descriptors (lock, file of a long order), or None."""
+        """Wait for an order; return it with its descriptors (lock, file of a long order). Return None if the
+        spawner dismisses this process, if it was not offered, or if its attributes have changed."""
         if self._channel is None:
             return None
         with contextlib.suppress(OSError), self._channel:

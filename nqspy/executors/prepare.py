@@ -43,7 +43,7 @@ def joins(order: dict[str, Any], station: Station) -> bool:
 
 
 def renumber_devices(order: dict[str, Any], group: cgroups.JobGroup) -> None:
-    """Number the devices that the job can open from 0 in its variables, as its programs number them."""
+    """If the kernel denies the job other devices, number its own from 0 in its variables, as programs do."""
     enforced = "devices" in group.held.places
     for variable, devices in order.get("devices", {}).items() if enforced else ():
         with contextlib.suppress(OSError):

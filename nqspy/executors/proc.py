@@ -170,7 +170,7 @@ class Stat:
 
 
 def stat(pid: int, *, sure: bool = False) -> Stat | None:
-    """Return a reading of a process; None if it has ended; ``sure``: raise OSError without a descriptor."""
+    """Return a reading of a process; None if it has ended. ``sure``: OSError if no descriptor is free."""
     try:
         return Stat(pid)
     except OSError as error:
@@ -198,7 +198,7 @@ def all_pids() -> list[int]:
 
 
 def descendants(root: int) -> list[int]:
-    """Return all processes below ``root``, without itself."""
+    """Return the pids of all processes below ``root`` (a pid), without itself."""
     found: list[int] = []
     level = children(root)
     while level:
@@ -208,7 +208,7 @@ def descendants(root: int) -> list[int]:
 
 
 def children(pid: int) -> list[int]:
-    """Return the children of a process; one may be missing while another ends."""
+    """Return the pids of a process's children; one may be missing while another ends."""
     try:
         tasks = os.listdir(f"/proc/{pid}/task")
     except OSError:

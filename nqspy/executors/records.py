@@ -104,7 +104,7 @@ def reserve_room(folder: str) -> None:
 
 
 def holder(folder: str) -> str | None:
-    """Return the holder of the claim; None if there is no claim."""
+    """Return the holder of the claim (a shepherd's identity, or `VOID`); None if there is no claim."""
     with contextlib.suppress(FileNotFoundError):
         return contents(f"{folder}/claim").split(b"\n", 1)[0].decode("ascii", "replace")
     return None
@@ -142,7 +142,7 @@ def read(folder: str, name: str, within: str = "") -> dict[str, Any] | None:
 
 def story(folder: str) -> dict[str, Any] | None:
     """Return the ``done`` record of an attempt; None if there is none, or if a later version of nqspy wrote
-    it. Raises OSError."""
+    it. Raises OSError if no descriptor is free."""
     data = _found(f"{folder}/done")
     if data is None:
         return None
@@ -190,7 +190,7 @@ def noted_use(folder: str) -> list[int]:
 
 
 def _found(path: str) -> bytes | None:
-    """Return a file's contents; None if they cannot be read."""
+    """Return a file's contents; None if they cannot be read. Raises OSError if no descriptor is free."""
     try:
         return contents(path)
     except OSError as error:

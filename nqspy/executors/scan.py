@@ -138,7 +138,7 @@ def inherited(folder: str, identifier: proc.Identifier) -> bool:
 
 
 def _kill_marked(folder: str, home: str, record: dict[str, Any] | None) -> None:
-    """Kill the processes with the job's session or marks."""
+    """Kill the processes with the job's session or marks; ``record``: the record ``pid``, with the leader."""
     seq, attempt = records.attempt_named(folder) or (0, 0)
     request, number = f"QSUB_REQID={name_of(seq)}.", f"NQSPY_ATTEMPT={attempt}"
     marks = _Marks(request.encode("ascii"), number.encode("ascii"), home, os.path.realpath(folder))
@@ -179,7 +179,8 @@ def brief(folder: str) -> bool:
 
 
 def claim_void(folder: str) -> bool:
-    """Claim an attempt so that it can never begin; return False if a shepherd was quicker. Raises OSError."""
+    """Claim an attempt so that it can never begin; return False if a shepherd was quicker. Return True too on
+    a full disk, where nothing can begin. Raises OSError if no descriptor is free."""
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         return records.claim(folder, records.VOID)
@@ -190,7 +191,7 @@ def claim_void(folder: str) -> bool:
 
 
 def observation(seq: int, attempt: int, record: dict[str, Any]) -> ob.Observation:
-    """Return the observation of the end in a ``done`` record."""
+    """Return the observation of an attempt's end that a ``done`` record describes."""
     if record.get("again"):
         return ob.ObservedVoid(seq, attempt, record["text"], record.get("unknown", False))
     if record["reason"] == "not_started" and record.get("status") is None:
@@ -211,7 +212,8 @@ def spooled(folder: str) -> dict[str, str]:
 
 
 def give_up_delivery(folder: str, ending: dict[str, Any]) -> dict[str, Any]:
-    """Write and return the ``done`` record of an attempt: its output stays in the spool. Raises OSError."""
+    """Write and return the ``done`` record of an attempt that ended as ``ending`` says: its output stays in
+    the spool. Raises OSError."""
     found = spooled(folder)
     text = f"its output stays in {folder} ({records.shown_by(folder, *found)})" if found else ""
     story = ending | found | {"text": "; ".join(filter(None, (ending["text"], text))), "kept": bool(found)}
@@ -220,7 +222,8 @@ def give_up_delivery(folder: str, ending: dict[str, Any]) -> dict[str, Any]:
 
 
 def mark_output(folder: str) -> bool:
-    """Record ``kept`` for a lost attempt with output: its folder stays in the spool. False if that fails."""
+    """Record ``kept`` for a lost attempt with output, so that its folder stays in the spool; return False if
+    that fails, True also if there is no output."""
     with contextlib.suppress(OSError):
         if records.holder(folder) not in (None, records.VOID) and spooled(folder):
             records.add(folder, "kept", {})

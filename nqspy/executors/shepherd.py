@@ -84,7 +84,7 @@ class Shepherd(AttemptReporter):
         return reported
 
     def _open_stream(self, name: str) -> int:
-        """Open a stream's file in the spool; -1 if the job writes it in place. Raises OSError."""
+        """Return a stream's new file in the spool, open; -1 if the job writes in place. Raises OSError."""
         if self.order["output"][name]["direct"]:
             return -1
         mode = 0o666 & ~self.order["umask"]
@@ -192,8 +192,8 @@ class Shepherd(AttemptReporter):
             self._record({"reason": "not_started", "text": text}, None)
 
     def _kernel_limits(self) -> JobLimits:
-        """Return the limits that the kernel is to enforce. The daemon's own user gets none for CPUs, and for
-        processes only if asked: a controller costs 1 ms."""
+        """Return the limits that the kernel is to enforce. A job of the daemon's own user gets no limit of
+        CPUs, and one of processes only if the request or queue sets it: each controller costs 1 ms."""
         order, own = self.order, self.order["uid"] == os.geteuid()
         processes = min(order.get("processes") or sys.maxsize, self.station.most_processes)
         return JobLimits(
@@ -262,7 +262,8 @@ class Shepherd(AttemptReporter):
             self.childless = proc.children(os.getpid()) == [self.messages.writer]
 
     def _settle_traced(self) -> None:
-        """Count processes as ended that only a tracer of the owner's still holds: they must occupy no PEs."""
+        """Count the job's dead processes as ended if only a tracer (the owner's debugger) delays their
+        reaping: they must occupy no PEs."""
         reading = proc.stat(self.leader) if self.raw is None else None
         if reading is not None and reading.dead:
             self._reap()
@@ -348,7 +349,8 @@ class Shepherd(AttemptReporter):
             self.report("use", used)
 
     def _end(self, reason: str, text: str, number: int, grace: float) -> None:
-        """End the whole job: send this signal now, KILL after ``grace`` seconds. The first reason counts."""
+        """End the whole job: send it signal ``number`` now, KILL after ``grace`` seconds. ``reason``,
+        ``text``: why, for the record of the end; the first reason counts, "" gives none."""
         if self.raw is None and not self.reason:
             self.reason, self.text = reason, text
         if reason:

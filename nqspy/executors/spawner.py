@@ -191,7 +191,7 @@ class Reaper:
         return bool(self._shepherds or self._lost)
 
     def wait(self) -> float | None:
-        """Return the real seconds until the next round of killing; None: when a child ends."""
+        """Return the real seconds until the next round of killing; None if no process is to be killed."""
         if not self._lost:
             return None
         return _FAST if self._rounds < _FAST_ROUNDS else _SLOW

@@ -56,12 +56,12 @@ OF_PES = ("NCPUS", "PET_NPROC_PER_NODE", *scratch.HOSTFILES)
 
 
 def by_name(table: Mapping[str, str]) -> dict[str, str]:
-    """Return a table's variables by name; in it names of equal value stand together, with spaces between."""
+    """Return a table's variables by name; a key in it may be several names with spaces between."""
     return {name: value for names, value in table.items() for name in names.split()}
 
 
 def of_dialect(request: Request, start: Start, site: Site) -> dict[str, str]:
-    """Return the variables of the submission's dialect; Slurm's are those of one node."""
+    """Return the variables of the submission's dialect, none for NQS; Slurm's are those of one node."""
     spec, layout = request.spec, request.spec.layout or _NONE
     if spec.dialect == "pbs":
         return {"PBS_NP": str(layout.ranks)}

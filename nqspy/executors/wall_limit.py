@@ -46,7 +46,7 @@ class WallClock:
         return remaining
 
     def passed(self, now: float, by: str = "") -> tuple[str, str] | None:
-        """Return end reason and sentence if a limit was passed, else None; ``by``: words after it."""
+        """Return end reason and sentence if a limit was passed, else None. ``by``: ends that on wall time."""
         wall, hole = self._limits["wall"], self._limits.get("hole")
         if wall is not None and int(self.ran(now) * 1000 * self._speed) >= wall:
             return "wall_limit", f"wall-clock limit of {seconds(wall)} exceeded{by}"
@@ -56,7 +56,7 @@ class WallClock:
 
 
 def within(order: dict[str, Any], most: float) -> float:
-    """Return the real seconds that a launch may take: ``most``, or less if the wall limit is near."""
+    """Return the real seconds that a launch may take: ``most``, or the whole wall limit if that is less."""
     wall = order["limits"]["wall"]
     return most if wall is None else min(most, float(wall / 1000 / order["speed"]))
 

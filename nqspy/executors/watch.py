@@ -34,9 +34,10 @@ _MOST = 25
 
 @dataclass(slots=True)
 class WatchedAttempt:
-    """Attempt that the daemon watches. ``order``: for its shepherd, until the spawner answers; ``pending``:
-    messages until the shepherd listens; ``reported``: True once reported as running; ``redelivered``: True if
-    a shepherd was started to deliver only; ``tries``: to end a lost job; ``stops``: of its shepherd."""
+    """Attempt that the daemon watches. ``order``: for its shepherd, None once the spawner has answered;
+    ``pending``: messages until the shepherd listens; ``reported``: True once reported as running;
+    ``redelivered``: True if a shepherd was started only to deliver its output; ``tries``: checks so far
+    whether the processes of a lost job have ended; ``stops``: how often its shepherd was found stopped."""
 
     order: dict[str, Any] | None
     reported: bool = False
@@ -149,7 +150,7 @@ class Watch:
         os.eventfd_write(self._wake, 1)  # its shepherd may have been stopped
 
     def redeliver(self, key: Key) -> None:
-        """Start a shepherd that only finishes the delivery of an ended attempt's output."""
+        """Start a shepherd that only finishes delivering the output of an attempt that has ended."""
         with self._guard:
             attempt = self._attempts.setdefault(key, WatchedAttempt(None, reported=True))
             attempt.redelivered = True
@@ -175,7 +176,8 @@ class Watch:
             _log.error("cannot put %s aside: %s", self.path(key), error)
 
     def send(self, key: Key, message: dict[str, Any]) -> None:
-        """Send a message to a watched attempt's shepherd, once that listens. Ignore other attempts."""
+        """Send a message to a watched attempt's shepherd, at once or as soon as the shepherd listens. Do
+        nothing if the attempt is not watched."""
         data = json.dumps(message).encode("ascii")
         with self._guard:
             attempt = self._attempts.get(key)
@@ -216,7 +218,7 @@ class Watch:
                 _log.exception("the spawner or an attempt could not be checked")
 
     def _resume_stopped(self) -> None:
-        """Continue a spawner and shepherds that were stopped."""
+        """If a check is due, continue the spawner and the shepherds that were stopped."""
         if not self._attempts or now() < self._check_at:
             return
         with self._guard:
@@ -277,7 +279,8 @@ class Watch:
                 self._put(ob.ObservedExiting(*key, Used(*report["u"]), report.get("t", "")))
 
     def _paged_out(self, seq: int, before: int, after: int, refused: int) -> int:
-        """Return how many bytes of a preempted request left memory (refused: 0), and log it."""
+        """Return how many bytes of a preempted request left memory, and log it. ``before``, ``after``: its
+        bytes in memory; ``refused``: 1 if the kernel refused to page them out (then 0 is returned)."""
         freed = 0 if refused else max(0, before - after)
         if not refused:
             _log.info("request %d gives way: %d of %d MB are paged out", seq, freed >> 20, before >> 20)
@@ -333,7 +336,8 @@ class Watch:
     # ------------------------------------------------------------ ends of attempts
 
     def _settle(self, key: Key, reported: bool = False) -> None:
-        """Examine the records of an attempt with a shepherd that has ended, or has ``reported`` the end."""
+        """Handle what the records of an attempt show, after its shepherd has ended or (``reported``) has
+        reported the end. If they cannot be read now, the thread tries again."""
         try:
             self._conclude(key, reported)
         except OSError:
@@ -381,8 +385,9 @@ class Watch:
                     self._unsettled[key] = False
 
     def loss(self, key: Key, used: Used, text: str = "", *, wait: bool) -> ob.ObservedLost | None:
-        """Kill the processes of a lost job; return the observation of its loss. With ``wait``, return None
-        while the spawner above them lives: it kills them, and reports the last one's end."""
+        """Kill the processes of a lost job; return the observation of its loss (``used``: last known use;
+        ``text``: cause, may be empty). With ``wait``, return None while the spawner above them lives: it
+        kills them, and reports the last one's end."""
         folder = self.path(key)
         brief = scan.brief(folder)
         sure = scan.kill_remaining(folder, self._home, self.identifier)
@@ -412,7 +417,8 @@ class Watch:
             self._epoll.modify(self._link.fileno(), select.EPOLLIN | select.EPOLLOUT)
 
     def _deliver(self, key: Key, data: bytes, listens: bool) -> bool:
-        """Send a message to an attempt's shepherd; return False if that is busy or does not listen yet."""
+        """Send a message to an attempt's shepherd; return False if it must be sent again: the shepherd is
+        busy or does not listen yet. ``listens``: True if it has listened before: a refusal means its end."""
         name = records.folder_name(*key)
         try:
             self._control.sendto(data, f"/proc/self/fd/{self._folder}/{name}/control")
