@@ -24,8 +24,7 @@ MOST = 16_384
 
 
 class CallerWatch:
-    """Watches waiting commands; calls ``ended``, on its own thread, with the request of one that has
-    ended."""
+    """Watches waiting commands; when one has ended, calls ``ended`` with its request, on its own thread."""
 
     def __init__(self, ended: Callable[[Seq], None]) -> None:
         self._ended = ended
@@ -38,7 +37,7 @@ class CallerWatch:
         self._thread: threading.Thread | None = None
 
     def begin(self, site: Site) -> list[Seq]:
-        """Watch commands that waited before this daemon started; return the requests of ended ones."""
+        """Watch the commands that waited before this daemon; return the requests of those that have ended."""
         return [each.seq for each in site.requests.values() if not self._watch(each.seq, each.spec)]
 
     def follow(self, happened: Sequence[Recorded], site: Site) -> None:
@@ -100,7 +99,8 @@ class CallerWatch:
 
 
 def _opened(pid: int, began: int, uid: int) -> int | None:
-    """Return a pidfd of that user's process; None if it has ended. Raises OSError if it cannot be watched."""
+    """Return a pidfd of the user's process that began at ``began`` (ticks after boot); None if it has ended.
+    Raises OSError if it cannot be watched."""
     try:
         fd = os.pidfd_open(max(pid, 0))
     except (ProcessLookupError, OverflowError):

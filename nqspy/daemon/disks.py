@@ -14,7 +14,8 @@ _NAMED = 5
 
 
 def full_disks(home: Home) -> Iterator[str]:
-    """Yield a message for each full disk of home and spool, and one on processes that hold deleted files."""
+    """Yield a message for each full disk of home and spool; if there is one, also a message on processes that
+    hold deleted files of the spool open."""
     places = {os.stat(path).st_dev: path for path in (home.spool, home.path) if path.exists()}
     full = [text for text in map(fullness, places.values()) if text]
     yield from full
@@ -71,7 +72,7 @@ def open_leftovers(folder: str) -> list[Leftover]:
 
 
 def _deleted_files(pid: str, inside: str) -> dict[tuple[int, int], int]:
-    """Return the bytes on the disk of each deleted file of a process, by device and inode."""
+    """Return the disk bytes of a process's open deleted files below ``inside``, by device and inode."""
     files = {}
     for fd in os.listdir(f"/proc/{pid}/fd"):
         try:

@@ -62,7 +62,7 @@ class FailpointRule(Struct, frozen=True):
 
 
 def parse(text: str) -> tuple[tuple[FailpointRule, ...], Path | None]:
-    """Return the rules, and the file with the error of the clock (None: no error). Raises BadValue."""
+    """Return the rules in a text (`VARIABLE`), and the file of the clock's error or None. Raises BadValue."""
     rules, file = [], None
     for part in filter(None, text.split(";")):
         if part.startswith("clock="):
@@ -98,7 +98,8 @@ class Failpoints:
     def arm(
         self, journal: SqliteJournal, executor: object, upkeep: object, front: object, loop: object
     ) -> None:
-        """Wrap methods of the daemon (``loop``) and its parts that have rules; ``front`` sends replies."""
+        """Make these parts call `hit` at the points that have rules. ``upkeep``: makes backups; ``front``:
+        sends replies; ``loop``: the daemon."""
         wanted = {rule.point for rule in self.rules}
         if "commit" in wanted:
             journal.failpoint = lambda: self.hit("commit")
@@ -124,7 +125,7 @@ class Failpoints:
             setattr(loop, "turn", with_observations)  # noqa: B010 - any object
 
     def hit(self, point: str) -> None:
-        """Count that a point is reached, and carry out the action of its rule. Raises OSError."""
+        """Count that a point is reached, and carry out its rule's action. An error action raises OSError."""
         self.passed[point] += 1
         count = self.passed[point]
         for rule in self.rules:

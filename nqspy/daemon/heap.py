@@ -19,7 +19,8 @@ _libc = ctypes.CDLL(None)
 
 
 def settle() -> None:
-    """Use one heap for all threads, and separate large blocks. Call it before there are threads."""
+    """Have glibc use one heap for all threads and, from `LARGE` bytes on, blocks of their own. Call it before
+    there are threads."""
     if hasattr(_libc, "mallopt"):
         for option, value in ((_MMAP_THRESHOLD, LARGE), (_TRIM_THRESHOLD, LARGE), (_ARENA_MAX, 1)):
             _libc.mallopt(ctypes.c_int(option), ctypes.c_int(value))
@@ -44,7 +45,7 @@ class Clearance:
         self._wanted = self._wanted or size >= BIG
 
     def received(self, size: int) -> None:
-        """Note that so many bytes were received: objects made from them are collected too."""
+        """Note that so many bytes were received: after a large message, garbage is collected as well."""
         self.sent(size)  # they are freed like sent ones
         self._collect = self._collect or size >= BIG
 

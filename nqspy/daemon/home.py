@@ -50,7 +50,7 @@ class Home:
 
     @property
     def reserve(self) -> Path:
-        """Return the path of the file reserved for full disks: on the database's disk, even if ``spool`` is
+        """Return the path of the file reserved for full disks: on the database's disk, also if ``spool`` is
         on another."""
         try:
             apart = os.stat(self.spool).st_dev != os.stat(self.path).st_dev
@@ -220,7 +220,8 @@ COMING = 15.0
 
 
 def announce(home: Home, coming: bool) -> None:
-    """Show clients (`rpc.home.standing`) that a daemon is starting, or is not, by the lock file's date."""
+    """Show clients (`rpc.home.standing`) by the lock file's date that a daemon is starting (``coming``), or
+    that none is. Do nothing if the file names a process."""
     date = time.time() + COMING if coming else 0.0
     with contextlib.suppress(OSError):
         if not home.pid_file.read_bytes().strip():

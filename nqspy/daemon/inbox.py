@@ -18,7 +18,7 @@ from nqspy.rpc.server import Asked
 
 
 class WakeUp(Struct, frozen=True):
-    """The wake-up time has come: run the engine."""
+    """Item of the inbox: the wake-up time has come, so the engine runs."""
 
 
 class Stop(Struct, frozen=True):
@@ -28,7 +28,7 @@ class Stop(Struct, frozen=True):
 
 
 class EngineCall(Struct, frozen=True):
-    """Work of another thread that the engine's thread is to do."""
+    """Item of the inbox: work from another thread for the engine's thread."""
 
     work: Callable[[], None]
 
@@ -60,12 +60,12 @@ class Inbox:
             self._queue.put(_Message())
 
     def backlog(self, who: int | None = None) -> tuple[int, int]:
-        """Return number and bytes of messages that wait for the engine, of one user (None: of all)."""
+        """Return number and bytes of messages that wait for the engine: of one user (uid), None: of all."""
         messages = self._messages
         return (messages.count, messages.size) if who is None else messages.of(who)
 
     def drain(self, timeout: float | None = None) -> list[Any]:
-        """Wait at most ``timeout`` seconds (None: for ever) for an item or message; return the items."""
+        """Wait at most ``timeout`` s (None: without limit) for an item or message; return the items."""
         items: list[Any] = []
         with contextlib.suppress(queue.Empty):
             items.append(self._queue.get(timeout=0.0 if self._messages.count else timeout))
@@ -78,7 +78,7 @@ class Inbox:
         return items
 
     def next_message(self, but: Collection[int] = ()) -> Asked | None:
-        """Remove and return the next message, of the next user in turn except those in ``but``; or None."""
+        """Remove and return the message of the next user in turn except the uids in ``but``; None if none."""
         found = self._messages.next(but)
         return None if found is None else found[1]
 

@@ -177,7 +177,8 @@ class Daemon:
             self.pump(self.engine.feed(self.dispatcher.let_go(), self.clock.now()))
 
     def _later(self) -> restart.Later | None:
-        """Return what a restore has lost, and attempts in the spool that the database does not have."""
+        """Return what a restore or a damaged database log has lost, with the attempts in the spool that the
+        database does not have; None if nothing is missing."""
         note, later = restoring.rewound(self.home.database), None
         if note is not None:
             later = restart.Later(note.text, note.next_seq, note.attempts)
@@ -343,7 +344,7 @@ class Daemon:
         self.clearance.sent(size)
 
     def report_trouble(self, text: str, who: str = "mail") -> None:
-        """Journal an alarm of that source, which cannot be mailed. May be called from any thread."""
+        """Journal an alarm about a part, in the engine's thread soon. May be called from any thread."""
         self.inbox.put(EngineCall(lambda: self.note(Alarm(who, text))))
 
     def exits_lost(self, loss: Loss) -> None:
@@ -352,7 +353,8 @@ class Daemon:
         exits_desk.report_lost(tx, loss.exit, loss.seq, loss.text, loss.off, loss.owner)
 
     def caller_gone(self, seq: Seq) -> None:
-        """Delete a request after the end of its waiting command; a running job notices that itself."""
+        """Delete a request that has not started and that no command waits for any more; a running job notices
+        the command's end itself."""
         request = self.engine.site.requests.get(seq)
         if request is not None and request.state not in STARTED and not self.callers.waits(seq):
             self.ask(Delete((self.engine.site.id_of(seq),), mails=0, lenient=True), self.owner)

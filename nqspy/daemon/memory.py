@@ -1,7 +1,6 @@
 """Memory of the machine, and people at terminals, as the kernel shows them; watched while swap control is on
 and could act: a thread reads the kernel's figures and puts observations into the inbox. It checks every 2 s
-while memory is or may become scarce, else every 5 s. The thread starts when it is first needed, and sleeps
-while it is not."""
+while memory is or may become scarce, else every 5 s. The thread starts when it is first needed."""
 
 import contextlib
 import re
@@ -25,7 +24,8 @@ _TERMINALS = Path("/dev/pts")
 
 
 class MachineMemory(Struct, frozen=True):
-    """Memory in bytes: all, available, swap; ``stalled``: per cent of 10 s in which a process waited."""
+    """Memory of the machine in bytes: all, available, swap space. ``stalled``: per cent of the last 10 s in
+    which a process waited for memory."""
 
     total: int
     available: int
@@ -67,8 +67,8 @@ Residents = Callable[[Mapping[Seq, int]], Mapping[Seq, int]]
 
 
 class _Task(Struct, frozen=True):
-    """Data to watch: settings, attempts by request, the last level; ``away``: True while requests gave
-    way."""
+    """Settings and state that a check needs: ``attempts`` by request; ``level``: the last one; ``away``: True
+    while swap control has suspended requests."""
 
     control: swap.SwapControl
     attempts: dict[Seq, int]

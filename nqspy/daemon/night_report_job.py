@@ -178,8 +178,8 @@ def digests(
     data: dict[str, Any], cut: dict[str, dict[str, Any]], mails: Addresses, members: Addresses,
     operators: Iterable[str],
 ) -> list[MailMessage]:  # fmt: skip
-    """Return the mails about a night: for each department (``cut``: its part of the data) to its addresses,
-    else to its members with requests; and to the operators."""
+    """Return the mails about a night: for each department (``cut``: its part of the data) to its addresses in
+    ``mails``, else to its ``members`` with requests; and to the operators."""
     found = [_message(data, "operators", address) for address in operators if is_address(address)]
     for each in data["groups"]:
         name, owners = each["name"], each["owners"]

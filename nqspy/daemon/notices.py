@@ -37,7 +37,7 @@ class Notices:
         self.mail_queue.start(copy(site.settings.mail), site.name)
 
     def mail(self, notice: Notify, site: Site) -> None:
-        """Send a mail as the site is configured; without a configured way only log the notice."""
+        """Log a notice, and mail it if the site has a configured way; without a recipient to the managers."""
         to = notice.to or managers(site)
         text = plain(notice.text.strip().replace("\n", " | "))
         LOG.info("notice to %s: %s: %s", to, plain(notice.subject), text)
@@ -105,6 +105,6 @@ class ExitNotices:
 
 
 def managers(site: Site, operators: bool = False) -> str:
-    """Return the managers (and operators) as addresses for notices, separated by commas."""
+    """Return the addresses of the site's managers (and ``operators``) with commas between; none: ``root``."""
     named = [user for user, role in site.settings.managers.items() if role == "m" or operators]
     return ",".join(named) or "root"

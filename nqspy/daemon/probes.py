@@ -67,7 +67,7 @@ class Probes:
         self._waiting = self._closed = False
 
     def follow(self, probes: Mapping[str, Probe], known: Mapping[str, ResourceState]) -> None:
-        """Watch exactly these probes; try new and changed ones at once. ``known``: states of resources."""
+        """Watch exactly these probes; try new and changed ones at once. ``known``: resources' last states."""
         with self._changed:
             for name in self._watches.keys() - probes.keys():
                 self._watches.pop(name).runner.stop()

@@ -18,7 +18,8 @@ from nqspy.model.errors import NqspyError
 
 
 def begin(where: Home, options: StartOptions) -> str:
-    """Start a daemon in the background; return its warnings. Raises HomeError, `NoReason`."""
+    """Start a daemon in the background and wait until it answers; return its warnings. Raises HomeError, and
+    `NoReason` if it reports nothing."""
     announce(where, coming=True)
     try:
         return _await_ready(_spawn(where, options), where)

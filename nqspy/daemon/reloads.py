@@ -31,8 +31,8 @@ class Reloads:
         self.trouble = ""
 
     def start(self) -> bool:
-        """Load the exits at a start; return False if they come later than `AT_START`. Until then nothing is
-        decided, submitted or set."""
+        """Load the exits at a start; return False if that takes longer than `AT_START` and goes on in the
+        background. Until they are loaded nothing is decided, submitted or set."""
         first = Loading(self._host.decider, strict=False)
         if first.wait(AT_START):
             self._settle(first)
@@ -71,7 +71,7 @@ class Reloads:
 
     def before(self, go: Callable[[], bool]) -> None:
         """Load the files in the background, after those loads that wait, and call ``go`` once they are loaded
-        or refused. ``go`` returns True if it will call `over` itself, else that is called after it."""
+        or refused. ``go`` returns True if it will call `over` itself; otherwise `over` is called after it."""
         self._waiting.append(go)
         if len(self._waiting) == 1:
             self._begin()

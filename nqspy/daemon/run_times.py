@@ -37,8 +37,8 @@ class RunTimes:
         return Instant(now - self.moved((seq,)).get(seq, 0))
 
     def moved(self, seqs: Iterable[Seq] | None = None) -> dict[Seq, int]:
-        """Return by request how far (ms) the clock was set since its attempt began, if at least 1 s; ``seqs``
-        None: for all running attempts."""
+        """Return by request how far (ms, positive: forward) the clock was set since its attempt began,
+        without steps below 1 s; ``seqs`` None: for all running attempts."""
         offset, least = self._offset(), _LEAST * self._clock.speed
         chosen = self._offsets if seqs is None else self._offsets.keys() & seqs
         moved = {seq: int(offset - self._offsets[seq]) for seq in chosen}

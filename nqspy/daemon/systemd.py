@@ -62,7 +62,8 @@ _USER = "NoNewPrivileges=yes\n"
 
 
 def unit(home: str, *, user: bool = False, words: str = "") -> str:
-    """Return the text of a unit file; ``user``: for a user's own systemd. Raises BadValue for an odd path."""
+    """Return the text of a unit file; ``user``: for a user's own systemd; ``words``: options of `nqsd unit`
+    to show in it. Raises BadValue for a path that a unit file cannot hold."""
     command = str(Path(sys.executable).parent / "nqsd")
     for path in (home, command):
         if any(c in path for c in " \t\n\"'\\%$"):

@@ -74,7 +74,7 @@ class Troubles:
         self._folder: FolderCache[dict[str, bytes]] = FolderCache()
 
     def watch(self, happened: Iterable[Recorded]) -> None:
-        """Note failures of exits among these events."""
+        """Note the failures of exits and the exits switched off for failures among these events."""
         self._forget_if_loaded()
         for recorded in happened:
             event = recorded.event
@@ -161,7 +161,8 @@ class Troubles:
 def _changes(
     where: str, before: Mapping[str, object], now: Mapping[str, object], done: str, how: str
 ) -> Iterator[str]:
-    """Yield a line about new files, and one about changed or removed files."""
+    """Yield a line about new files, and one about changed or removed files. ``where``: name of the folder;
+    ``done``: what was done with the earlier files (``loaded``); ``how``: command to do that again."""
     new = [name for name in sorted(now) if name not in before]
     if new:
         yield f"{where}: {', '.join(new)} {'is' if len(new) == 1 else 'are'} new and not {done} yet: {how}"

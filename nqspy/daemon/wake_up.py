@@ -1,7 +1,6 @@
 """Wake-up: APScheduler's date trigger in UTC wakes the engine at the plan's ``wake_at``, and once a minute at
 the latest. The check each minute notices a stepped clock and a long sleep of the machine. Which shift is in
-force is computed, never scheduled: APScheduler's own cron trigger skips or repeats them when clocks
-change."""
+force is computed, never scheduled: APScheduler's own cron trigger skips or repeats them when clocks jump."""
 
 import time
 from collections.abc import Callable
@@ -35,7 +34,7 @@ class WakeUpTimer:
         self._set(time.time() + LONGEST)
 
     def wake_at(self, at: Instant | None) -> None:
-        """Set the wake-up to an instant, a minute from now at the latest; an earlier one stays."""
+        """Wake at an instant, or in a minute if that is earlier (None: always); an earlier wake-up stays."""
         now = time.time()
         due = now + LONGEST if at is None else min(now + LONGEST, self._clock.real_of(at))
         current = self._at
