@@ -63,8 +63,7 @@ class _QueuedMail:
 
 
 class RateLimit:
-    """Counts the mails of each address within an hour; if the clock is set back, it forgets mails of the
-    future."""
+    """Counts the mails of each address within an hour; forgets future ones if the clock is set back."""
 
     def __init__(self) -> None:
         self._sent: dict[str, list[Instant]] = {}
@@ -81,8 +80,8 @@ class RateLimit:
         return limit is not None and len(sent) >= limit
 
     def next(self, addresses: Iterable[str]) -> Instant | None:
-        """Return the first instant at which one of these addresses may get a mail again; None if none has had
-        one."""
+        """Return the instant at which the first counted mail of one of these addresses is an hour old, so
+        that it may get another; None if none is counted."""
         times = (Instant(self._sent[name][0] + HOUR) for name in addresses if name in self._sent)
         return min(times, default=None)
 
@@ -127,7 +126,7 @@ class MailQueue:
         self.send((), mail, host)
 
     def send_file(self, path: Path, mail: Mail, host: str) -> None:
-        """Send the mails of a file, each once even over crashes, and remove the file."""
+        """Send the mails in a JSON file (a list of `MailMessage`), each once even over crashes; remove it."""
 
         def store() -> None:
             with contextlib.suppress(FileNotFoundError):

@@ -30,7 +30,7 @@ class MailMessage(Struct, frozen=True):
 
 
 def messages_to(to: str, subject: str, text: str) -> tuple[list[MailMessage], list[str]]:
-    """Return a message for each address in ``to`` (between commas), and the words that are none."""
+    """Return a message for each address in ``to`` (commas between), and the words that are no addresses."""
     names = addresses_in(to)
     good = list(dict.fromkeys(name for name in names if is_address(name)))
     bad = [name for name in names if name not in good]
@@ -43,7 +43,8 @@ def one_line(text: str) -> str:
 
 
 def compose(message: MailMessage, sender: str | None, host: str, smtp: bool = False) -> bytes:
-    """Return the whole mail as bytes (RFC 5322, 3834); ``smtp``: in ASCII for any server, else UTF-8."""
+    """Return the whole mail as bytes (RFC 5322, 3834); ``sender`` None: nqspy@``host``; ``smtp``: in ASCII
+    for any server, else in UTF-8."""
     host = host if is_address(f"x@{host}") else "localhost"
     mail = EmailMessage(policy=SMTP if smtp else default)
     mail["From"] = sender or f"nqspy@{host}"

@@ -30,7 +30,7 @@ _LONGEST = 1024
 
 
 class NotSent(Exception):
-    """A mail could not be sent: one line. ``for_good``: another try would fail too."""
+    """A mail could not be sent; the text is one line. ``for_good``: True if another try would fail too."""
 
     def __init__(self, text: str, for_good: bool = False) -> None:
         super().__init__(text)
@@ -38,7 +38,8 @@ class NotSent(Exception):
 
 
 def deliver(message: MailMessage, mail: Mail, host: str, runner: CommandRunner | None = None) -> None:
-    """Send a message the configured way; ``runner`` runs commands and can be stopped. Raises NotSent."""
+    """Send a message the way that ``mail`` configures, within 30 s; ``host``: for the sender's address;
+    ``runner``: runs commands and can be stopped. Raises NotSent."""
     end, runner = time.monotonic() + TIMEOUT, runner or CommandRunner()
     try:
         if mail.command:
@@ -107,7 +108,7 @@ def _to_server(place: str, message: MailMessage, mail: Mail, host: str, end: flo
 
 
 def password_of(path: str) -> str:
-    """Return the first line of a password file. Raises NotSent if others than its owner may read it."""
+    """Return the first line of a password file. Raises NotSent if it is empty or others may read the file."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with open(fd, encoding="utf-8", errors="replace") as file:
         of = os.fstat(fd)

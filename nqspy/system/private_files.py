@@ -15,7 +15,7 @@ LARGEST = 1 << 20
 
 
 def write_private(path: Path, pieces: Iterable[str], encoding: str = "utf-8") -> None:
-    """Write a file that only its owner reads, whole or not at all, and durable. Raises OSError."""
+    """Write the pieces durably into a file that only its owner reads, whole or not at all. Raises OSError."""
     new = path.with_name(path.name + ".new")
     fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with open(fd, "w", encoding=encoding, errors="replace", newline="") as out:
@@ -49,7 +49,7 @@ def read_own(path: Path, owner: int | None) -> bytes:
 
 
 def writable_by_others(of: os.stat_result, owner: int) -> str | None:
-    """Return which others than its owner and root may write a file, as the end of a sentence; or None."""
+    """Return which users besides ``owner`` (uid) and root may write a file, to end a sentence; None: none."""
     if of.st_uid not in (owner, 0):
         return "does not belong to the owner of the home"
     if of.st_mode & stat.S_IWOTH:

@@ -32,7 +32,7 @@ _TIED: Sequence[str] = (_SETPRIV, "--pdeathsig", "KILL", "--") if _SETPRIV else 
 
 
 class NotRun(Exception):
-    """A command was not started; the reason in one line."""
+    """A command was not started; the text is the reason in one line."""
 
 
 @dataclass(slots=True)
@@ -56,8 +56,9 @@ class CommandRunner:
 
 
 class TimedCommand(Struct, frozen=True):
-    """Command to run. ``data``: its input. ``errors_only``: only stderr counts as output. ``leave_rest``:
-    processes that it has started may go on if it ends in time."""
+    """Command to run. ``data``: its input; ``errors_only``: only stderr counts as output; ``leave_rest``:
+    processes that it started may go on if it ends in time; ``environment``, ``folder``: None is this
+    process's."""
 
     words: Sequence[str]
     data: bytes = b""
@@ -68,8 +69,8 @@ class TimedCommand(Struct, frozen=True):
 
 
 def run(command: TimedCommand, runner: CommandRunner, end: float) -> tuple[int, bytes]:
-    """Run a command, kill it at ``end`` (monotonic seconds); return exit status and the last bytes of its
-    output. Raises TimeoutError, NotRun, OSError."""
+    """Run a command, kill it at ``end`` (monotonic seconds); return exit status (negative: the signal) and
+    the last bytes of its output. Raises TimeoutError, NotRun, OSError."""
     process = _start(command, runner)
     exited, ended = -1, False
     try:
@@ -185,7 +186,8 @@ def connection(host: str, port: int, end: float) -> socket.socket:
 
 @contextlib.contextmanager
 def cut_at(end: float, sock: Callable[[], socket.socket | None]) -> Iterator[None]:
-    """Shut down a connection at an instant, even if bytes still come; ``sock`` returns the socket."""
+    """Shut down a connection at ``end`` (monotonic seconds) if the block still runs, even while bytes come;
+    ``sock`` returns its socket, None without one."""
 
     def cut() -> None:
         with contextlib.suppress(OSError):
