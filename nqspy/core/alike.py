@@ -1,5 +1,5 @@
-"""Reach of a refusal: the other waiting requests of the queue to which it applies too, because they have
-equal values in the fields that it names."""
+"""Reach of a refusal: a `jobselect` exit that refuses one request may name fields and bounds. The refusal
+then applies to all waiting requests of the queue with the same values there."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, reduce
@@ -30,7 +30,7 @@ _OF: dict[str, Callable[[Request], Value]] = {
 }
 
 NAMES = frozenset(_OF)
-"""The fields that a reach may name."""
+"""The fields of a request that a reach (`reasons.Reach`) may name."""
 
 INFINITE = float("inf")
 """Value of an unlimited amount in the columns."""
@@ -44,7 +44,8 @@ def is_sound(reach: Reach) -> bool:
 
 
 def fields_of(request: Request, alike: Iterable[str]) -> Fields:
-    """Return the values of a request in the fields that an exit named (`reasons.ALIKE`)."""
+    """Return each field of ``alike`` (`reasons.ALIKE`) with its value in a request, in a fixed order;
+    ``queue`` is left out. With ``name`` comes ``given``: 1 if the owner gave the name, else 0."""
     return tuple([(name, read(request)) for name, read in _readers(tuple(alike))])
 
 
@@ -55,7 +56,7 @@ def _readers(alike: tuple[str, ...]) -> tuple[tuple[str, Callable[[Request], Val
 
 
 def covers(reach: Reach, request: Request) -> bool:
-    """True if the reason of a reach, given for another request, also applies to this one."""
+    """True if a reach applies to a request: same queue, same values in its fields, all bounds respected."""
     if reach.queue != request.queue:
         return False
     for name, value in reach.fields:
@@ -65,7 +66,8 @@ def covers(reach: Reach, request: Request) -> bool:
 
 
 def lies_within(request: Request, bounds: Iterable[Bounds]) -> bool:
-    """True if the numbers that a request asks for (PEs, ms, bytes) lie within all these bounds."""
+    """True if what a request asks for (PEs, ms, bytes) lies within all these bounds, ends included. A bound
+    with None as its least number admits only requests without a limit."""
     for name, least, most in bounds:
         value = _OF[name](request)
         if least is None or not isinstance(value, int):
@@ -77,7 +79,7 @@ def lies_within(request: Request, bounds: Iterable[Bounds]) -> bool:
 
 
 def reason_of(reasons: Reasons, request: Request) -> Reason | None:
-    """Return the first reason, given for another request, that also applies to this one; None: no reason."""
+    """Return the reason of the first reach of a pass that applies to a request; None: no reach does."""
     for reach in reasons.reach:
         if covers(reach, request):
             return reach.reason
@@ -85,7 +87,7 @@ def reason_of(reasons: Reasons, request: Request) -> Reason | None:
 
 
 def rows(site: Site, columns: Columns, fields: Fields, within: Iterable[Bounds] = ()) -> Mask:
-    """Return a mask of the rows of a queue that have these values and lie within these bounds."""
+    """Return a mask of a queue's rows with these values within these bounds; all rows if both are empty."""
     masks: list[Mask] = [getattr(columns, name) == _number(site, name, value) for name, value in fields]
     for name, least, most in within:
         column: Floats = getattr(columns, name)
@@ -104,8 +106,8 @@ def _number(site: Site, name: str, value: Value) -> float:
 
 
 def reached(site: Site, reasons: Reasons, queue: str) -> Iterator[tuple[Seq, Reason]]:
-    """Yield the waiting requests of a queue that have no reason of their own and to which the reason of
-    another request applies, each with that reason."""
+    """Yield each waiting request of a queue that has no reason of its own in ``reasons``, with the reason of
+    a reach that applies to it; once for each such reach."""
     columns = site.columns(queue)
     for reach in reasons.reach if len(columns) else ():
         if reach.queue == queue:

@@ -31,9 +31,9 @@ _WORDS = {
 
 
 def violation(site: Site, spec: Spec, queue: Queue) -> str | None:
-    """Return why a queue, or its domain, can never take this request, in a line; None: it can. ``unlimited``
-    fits only if the queue has no such limit. A moldable request fits if one of its sizes does; the reason is
-    that of the smallest."""
+    """Return why a queue, or its domain, can never take this request, in a line; None: it can. An amount
+    asked for as ``unlimited`` fits only if the queue does not limit it. A moldable request fits if one of its
+    sizes does; the reason is that of the smallest."""
     if spec.mold is None:
         return excess(site, spec, queue)
     reasons = [excess(site, on_size(spec, pes), queue) for pes in spec.mold.sizes]
@@ -63,7 +63,7 @@ def excess(site: Site, spec: Spec, queue: Queue) -> str | None:
 
 
 def too_wide(site: Site, queue: str | None, pes: int) -> Reason | None:
-    """Return why so many PEs can never start in a queue's domain (no queue: the machine); None: they can."""
+    """Return why ``pes`` PEs can never start in a queue's domain (None: on the machine); None: they can."""
     size = site.pes() if queue is None else size_of(site, queue)
     if pes <= size:
         return None
@@ -75,8 +75,8 @@ def too_wide(site: Site, queue: str | None, pes: int) -> Reason | None:
 
 
 def _asked(ask: Ask) -> Iterator[tuple[str, int | None]]:
-    """Yield each amount that a request asks for, with the path of the queue's limit on it. A limit given only
-    for a process counts as one for the request."""
+    """Yield the path of each limit of a queue with the amount that a request asks for under it (None: it asks
+    for none). A limit given only for a process counts as one for the request."""
     yield from ask.limits().items()
     if ask.cpu is None:
         yield "per_request/cpu_limit", ask.cpu_process
@@ -89,14 +89,15 @@ def _asked(ask: Ask) -> Iterator[tuple[str, int | None]]:
 
 
 def turned_away(domain: Domain, owner: str, groups: Collection[str]) -> str | None:
-    """Return why a domain takes no requests of a user in these Unix groups; None: it takes them."""
+    """Return, in a line, why a domain's lists of users and Unix groups exclude a user; None: they do not."""
     if lets_in(domain.users, domain.groups, owner, groups):
         return None
     return f"domain {domain.name} takes no requests of {owner}: {'; '.join(_people(domain))}"
 
 
 def misfit(domain: Domain, spec: Spec) -> str | None:
-    """Return why a domain does not take a request, apart from rules about its owner; None: it takes it."""
+    """Return why a domain does not take a request by its size, account or kind (batch, interactive), in a
+    line; None: it takes it. `turned_away` has the rules about its owner."""
     if not domain.smallest <= spec.ask.pes <= (domain.largest or spec.ask.pes):
         return f"domain {domain.name} takes {_sizes(domain)}, not of {spec.ask.pes}"
     if domain.accounts and not {spec.group, spec.account} & {*domain.accounts}:

@@ -16,8 +16,8 @@ UNKNOWN = float(HOUR)
 
 
 class Backlog:
-    """Estimate of waiting times from the queued work of each domain. ``running``: remaining work of running
-    requests, in PE ms, by domain."""
+    """Estimate of waiting times from the queued work of each domain. ``past``: run times of ended requests,
+    which give expected ones. ``running``: rest of the running requests, in PE ms, by domain."""
 
     def __init__(self, site: Site, past: Lifetimes, running: Mapping[str, int]) -> None:
         self._running = running
@@ -25,7 +25,8 @@ class Backlog:
         self._known: dict[str, tuple[Ints, Ints, Floats]] = {}
 
     def wait(self, request: Request) -> int:
-        """Return the time (ms) that all PEs of the domain need for the work queued before this request."""
+        """Return how long (ms) all PEs of a request's domain need for the running work and for what is queued
+        before the request: roughly how long it still waits."""
         site, domain = self._site, self._site.domain_of(request.queue)
         if domain.name not in self._known:
             self._known[domain.name] = self._work_ahead(domain.name)
@@ -36,8 +37,8 @@ class Backlog:
         return round((self._running.get(domain.name, 0) + float(work[place])) / pes)
 
     def _work_ahead(self, domain: str) -> tuple[Ints, Ints, Floats]:
-        """Return the dates and turns of a domain's queued requests in order, and the work (PE ms) ahead of
-        each; one more figure is the work of all."""
+        """Return dates in queue and turns of a domain's queued requests, in order, and the work (PE ms) ahead
+        of each; one more figure is the work of all."""
         site, none = self._site, np.empty(0, np.int64)
         dates, turns, works = [none], [none], [np.empty(0)]
         for name, columns in site.waiting.items():

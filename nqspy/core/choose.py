@@ -28,11 +28,11 @@ NAME = "select"
 
 
 class QueuePass:
-    """State of one queue in a pass. ``blocked``: candidates that were examined and did not start, by row,
-    with True if a reservation that another gives up may let them start. ``open``: there may be a next row.
-    ``held``: an exit closed the queue for this pass. ``stamp``: `Chooser._stamp` when the rows ran out.
-    ``opened``: number of later reservations that other queues had given up when the first row was examined.
-    """
+    """State of one queue, or of the class queues of a domain, in the `Chooser` of a pass. ``rows``: yields
+    the rows to examine. ``blocked``: candidates that were examined and did not start, by row, with True if a
+    reservation that another gives up may let them start. ``open``: there may be a next row. ``held``: an exit
+    closed the queue for this pass. ``stamp``: `Chooser._stamp` when the rows ran out. ``opened``: number of
+    later reservations that other queues had given up when the first row was examined."""
 
     def __init__(self, candidates: Candidates, policy: Skip, rows: Iterator[int]) -> None:
         self.queue = candidates.queue
@@ -43,7 +43,8 @@ class QueuePass:
 
 
 class Chooser:
-    """Loop of a pass that examines the candidates of all started queues."""
+    """Loop of one pass over the candidates of all started queues, made and run by `act`. It adds the starts
+    that the ``gate`` lets pass to the ``draft``, and the reasons of the requests that still wait."""
 
     def __init__(self, draft: Draft, gate: Gate) -> None:
         self._draft, self.gate = draft, gate
@@ -54,7 +55,8 @@ class Chooser:
         self._queues = [QueuePass(*each, self._rows_of(*each)) for each in served(draft, gate, self._open())]
 
     def _open(self) -> Iterator[Queue]:
-        """Yield the queues that may start something, by priority. Record why each other queue is closed."""
+        """Yield the batch queues with waiting requests that may start something, by priority. Record in
+        `Draft.closing` why each other batch queue starts nothing."""
         for queue, columns in self._draft.waiting:
             if queue.kind != "batch":
                 continue
@@ -68,7 +70,7 @@ class Chooser:
                 yield queue
 
     def _rows_of(self, candidates: Candidates, policy: Skip) -> Iterator[int]:
-        """Yield the rows of a queue to examine: with `jobselect` exits all, as an exit may force a start."""
+        """Yield rows of a queue to examine; with `jobselect` exits also rows that limits hold (``force``)."""
         yield from policy.again(candidates)
         asks = self._offers.asking
         for row in self._offers.next_rows(candidates, policy) if asks else policy.next_rows(candidates):
@@ -132,14 +134,14 @@ class Chooser:
 
     def _eligible(self, each: QueuePass) -> list[Request]:
         """Return the blocked candidates to examine again: the free PEs suffice now, and the policy lets them
-        start. In a queue without a blocker only those that another's given-up reservation may help."""
+        start. In a queue without a blocker only those that a reservation given up by another may help."""
         free, by_starts = self._draft.board(each.queue.name).free, each.policy.blocker is not None
         waiting = (request for request, by_giving_up in each.blocked.values() if by_starts or by_giving_up)
         fitting = (request for request in waiting if request.spec.mold or request.spec.ask.pes <= free)
         return [request for request in fitting if each.policy.refuses(request, False) is None]
 
     def _reopen(self, each: QueuePass) -> None:
-        """Examine the blocked candidates of a queue again that could start by now."""
+        """Make the blocked candidates that could start by now a queue's next rows, if `_stamp` changed."""
         if (stamp := self._stamp(each)) == each.stamp:
             return
         each.stamp = stamp
@@ -154,7 +156,7 @@ class Chooser:
         each.open, each.rows = True, self._rows_of(each.candidates, each.policy)
 
     def _could_go_on(self, each: QueuePass) -> bool:
-        """True if a queue could start more after the offers to exits ended; the next pass comes at once."""
+        """True if a queue could start more, but exits are offered no more; a pass then follows at once."""
         if self._stamp(each) == each.stamp:
             return False
         chosen = each.policy.reopen(self._eligible(each))
@@ -192,7 +194,8 @@ class Chooser:
         return each.policy.blocked(each.candidates, candidate, why)
 
     def _waits_for_better_size(self, policy: Skip, candidate: Request, ask: Request) -> Reason | None:
-        """Return why a candidate waits for a later start on a size that ends sooner; None: it starts now."""
+        """Return why a moldable candidate that could start as ``ask`` waits for a later start on a size that
+        ends sooner; None: it starts now, or is not moldable."""
         if candidate.spec.mold is None:
             return None
         if not self.gate.is_reserved(candidate) and not policy.reserves_more():
@@ -238,7 +241,7 @@ class Chooser:
             yield made
 
     def wake_at(self) -> Instant | None:
-        """Return the latest time for the next pass; None: no time is known."""
+        """Return when the next pass must run, even if nothing happens; None: no such instant is known."""
         gate, draft = self.gate, self._draft
         dues = [draft.site.next_date(), gate.opens(), gate.reserved.next_at(), self._offers.due]
         dues += [each.policy.wake_at for each in self._queues]
@@ -249,7 +252,7 @@ class Chooser:
 
 
 def act(draft: Draft, now: Instant) -> Instant | None:
-    """Choose the requests that start, add their starts to the draft, and return when the next pass is due."""
+    """Run the chooser, add its starts to the draft; return when the next pass must run (None: unknown)."""
     gate = gate_of(draft)
     for request in draft.resumed:
         gate.resume(request)
@@ -260,7 +263,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
 
 
 def verify(settings: Settings, site: Site) -> list[str]:
-    """Return a line for each batch queue with a domain that has too few PEs to start any request."""
+    """Return a warning for each batch queue in a domain with too few PEs for its smallest requests."""
     pes = settings.machine.pes if settings.machine.pes is not None else len(site.found.cpus)
     if pes < 1:
         return ["the machine has no PE: set machine pes=N"]
@@ -268,7 +271,7 @@ def verify(settings: Settings, site: Site) -> list[str]:
 
 
 def stands(site: Site, action: Action) -> bool:
-    """True for a start, and for the changes that exits attached to it: the gate alone re-checks these."""
+    """True for starts, reservations, and what exits attached to starts: the gate alone re-checks these."""
     return isinstance(action, Start | Redate | Reserving | Hold | Move)
 
 

@@ -28,7 +28,7 @@ BUMPER = declare_feature("bumper")
 
 @dataclass(slots=True)
 class JobClass:
-    """Scheduling parameters of one job class. None: no bound (the seed writes one year)."""
+    """Scheduling parameters of one job class. None: no bound (for which the seed writes one year)."""
 
     name: str
     priority: int = setting("number", 1, "rank among the classes: highest first", low=0, high=63)
@@ -144,7 +144,8 @@ class ClassTable:
 
 
 def objection(site: Site, name: str, owner: str, groups: Collection[str] | None = ()) -> Refusal | None:
-    """Return why a user of these Unix groups (None: of any) may not use a class; None: they may."""
+    """Return a refusal if a class does not exist, or a user in these Unix groups may not use it (None: users
+    are not checked); None: they may, or ``name`` is empty."""
     if not name:
         return None
     known = CLASSES.all(site.settings)
@@ -157,8 +158,8 @@ def objection(site: Site, name: str, owner: str, groups: Collection[str] | None 
 
 
 def too_large(site: Site, spec: Spec, queue: str) -> Refusal | None:
-    """Return why a queue that goes by class can never start an application: it asks for more PEs than its
-    class allows. None: it can start it, or this is another queue or no application."""
+    """Return a refusal if an application asks for more PEs than its class allows, so that a queue that goes
+    by class can never start it. None: it can, or this is another queue or no application."""
     most = ClassTable(site.settings).most(spec)
     if spec.caller is None or not is_served(site, queue) or spec.ask.pes <= most:
         return None
@@ -166,13 +167,13 @@ def too_large(site: Site, spec: Spec, queue: str) -> Refusal | None:
 
 
 def is_served(site: Site, queue: str) -> bool:
-    """True if the requests of a queue are scheduled by class."""
+    """True if the requests of a queue are scheduled by class (``order=class``)."""
     found = site.settings.queues.get(queue)
     return found is not None and found.order == BY_CLASS
 
 
 def is_bumped(request: Request) -> bool:
-    """True if a request gave way to a bumper."""
+    """True if a request is suspended because it gave way to a bumper."""
     return request.pause is not None and request.pause.cause == BUMPER
 
 
@@ -185,13 +186,13 @@ def may_bump(bumper: JobClass, other: JobClass) -> bool:
 
 
 def undisturbed_until(request: Request, kind: JobClass) -> Instant | None:
-    """Return the time until which a loaded job keeps its PEs: the do-not-disturb time of its class, times its
-    number of PEs, after it got them; None: for ever."""
+    """Return the instant until which a loaded job of this class keeps its PEs: the do-not-disturb time of the
+    class, times its number of PEs, after it started or resumed; None: for ever."""
     if kind.do_not_disturb is None:
         return None
     return Instant(goes_since(request) + kind.do_not_disturb * len(request.pes))
 
 
 def class_in(site: Site, queue: str, named: str) -> str:
-    """Return the name of a request's class in a queue: ``named``, else the default; empty: no class."""
+    """Return a request's class in a queue: ``named`` by it, else the default; empty: no class there."""
     return (named or GANG.one(site.settings).default_class) if is_served(site, queue) else ""

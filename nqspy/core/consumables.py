@@ -29,7 +29,7 @@ _OTHERS = (
     "PATH", "HOME", "SHELL", "USER", "LOGNAME", "ENV", "IFS", "TZ", "LANG", "ENVIRONMENT", "TMPDIR",
     "SHELLOPTS", "BASHOPTS", "PS4", "CDPATH", "ZDOTDIR", "NCPUS", "OMP_NUM_THREADS",
 )  # fmt: skip
-"""Variables that a consumable must not set: they have another meaning."""
+"""Variables, and beginnings of variables, that a consumable must not set: they have another meaning."""
 
 
 # ---------------------------------------------------------------- settings
@@ -79,8 +79,8 @@ def _wrong(each: Consumable) -> Iterator[str]:
 
 
 def _vet(site: Site, settings: Settings, change: Change) -> None:
-    """Raise BadValue for a name that `qsub -l` reads otherwise, for unknown units set offline, and for the
-    deletion of a consumable that requests ask for."""
+    """Raise BadValue for a name that `qsub -l` reads otherwise, a unit named twice, unknown units set
+    offline, and the deletion of a consumable that requests ask for."""
     _, name, _ = split(change.path)
     if change.op == "create" and (other := resource_named(name)):
         text = f"{name!r} is not a name for a consumable: qsub reads -l {name}= as {other}="
@@ -178,7 +178,8 @@ def check_held(site: Site, after: Settings, touched: Collection[str]) -> None:
 
 
 def resolved(site: Site, ask: Ask) -> Ask:
-    """Return the ask with the names of consumables as set, each once; ``gpus`` may stand for ``gpu``."""
+    """Return what a request asks for with the names of the site's consumables, each once with its whole
+    count. ``gpus`` and ``ngpus`` stand for ``gpu`` if no consumable has that name."""
     if not ask.consumables:
         return ask
     counts: dict[str, int] = {}
@@ -194,7 +195,8 @@ def _own_name(site: Site, given: str) -> str:
 
 
 def with_units(site: Site, wanted: Wanted, given: str, count: Any) -> Wanted:
-    """Return wanted units with a new count of one consumable (0: no unit). Raises Refusal for unknown."""
+    """Return ``wanted`` (counts by consumable) with ``count`` as the new count of the consumable ``given``; 0
+    removes it. Raises Refusal for an unknown consumable."""
     name = _own_name(site, given)
     if name not in site.settings.consumables:
         raise Refusal("unknown_consumable", name=given[:80], known=in_words(site.settings.consumables))
@@ -203,14 +205,14 @@ def with_units(site: Site, wanted: Wanted, given: str, count: Any) -> Wanted:
 
 
 def sets_variables(site: Site, before: Ask, after: Ask) -> bool:
-    """True if two asks differ in a consumable that sets a variable of the job."""
+    """True if two asks differ in a consumable that sets an environment variable of the job."""
     known = site.settings.consumables
     differing = set(before.consumables) ^ set(after.consumables)
     return any(name in known and known[name].env is not None for name, _ in differing)
 
 
 def check_wanted(site: Site, wanted: Wanted) -> None:
-    """Raise Refusal for unknown consumables and for more units than exist."""
+    """Raise Refusal for an unknown consumable, a count below 1, and more units than the site has."""
     known = site.settings.consumables
     for name, asked in wanted:
         if name not in known:
@@ -234,7 +236,7 @@ def open_units(site: Site) -> dict[str, list[str]]:
 
 
 def may_have(site: Site, wanted: Wanted, units: Units) -> bool:
-    """True if these units are exactly as many as wanted, and all are free."""
+    """True if these units are as many of each consumable as wanted, none named twice, and all are free."""
     counts = {name: len(set(each)) for name, each in units}
     if counts != dict(wanted) or sum(counts.values()) != sum(len(each) for _, each in units):
         return False
@@ -251,7 +253,8 @@ class UnitBoard:
         self._turns = dict(site.turns)
 
     def give(self, wanted: Wanted, pes: Sequence[int]) -> Units:
-        """Choose units for a request with these PEs, take them away and return them; enough must be free."""
+        """Choose free units for a request that starts on these PEs, by the ``policy`` of each consumable;
+        take them off the board and return them. The caller makes sure that enough are free."""
         given = []
         for name, count in wanted:
             each, free = self._site.settings.consumables[name], self._open[name]
@@ -281,7 +284,7 @@ class UnitBoard:
 
 
 def rows(site: Site, chosen: Collection[str] = ()) -> list[dict[str, Any]]:
-    """Return the consumables (``chosen``; none: all) as JSON objects: units, units offline, and holders."""
+    """Return consumables (named in ``chosen``; empty: all) as JSON objects: units, those offline, holders."""
     return [
         {
             "name": each.name,
@@ -295,7 +298,7 @@ def rows(site: Site, chosen: Collection[str] = ()) -> list[dict[str, Any]]:
 
 
 def text(site: Site, chosen: Collection[str] = ()) -> str:
-    """Return the consumables (``chosen``; none: all) as text for people."""
+    """Return the consumables named in ``chosen`` (empty: all) as text for people."""
     lines, opened = [], open_units(site)
     for row in rows(site, chosen):
         each = site.settings.consumables[row["name"]]
@@ -312,7 +315,8 @@ def text(site: Site, chosen: Collection[str] = ()) -> str:
 
 
 def device_lines(site: Site, each: Consumable) -> list[str]:
-    """Return a line for each device found for a consumable; no line if its units stand for no devices."""
+    """Return a line for each device of the machine (`Site.found`) that is a unit of a consumable, or, with
+    ``units=auto``, that there is none; no line if its named units are no devices."""
     vendor = vendor_of(each, site.found)
     devices = [device for device in site.found.devices if device.vendor == vendor]
     if not each.is_found:
@@ -334,7 +338,7 @@ _NAMES = {"nvidia": "NVIDIA", "amd": "AMD"}
 
 
 def found_lines(site: Site, settings: Settings, changes: Iterable[Change]) -> str:
-    """Return text about the devices found for the consumables that these changes create or set."""
+    """Return the lines of `found_now`, as one text, for consumables that these changes create or set."""
     names = dict.fromkeys(split(change.path)[1] for change in changes if split(change.path)[0] is CONSUMABLES)
     made = (settings.consumables[name] for name in names if name in settings.consumables)
     return "".join(f"{line}\n" for line in found_now(site, made))

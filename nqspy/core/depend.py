@@ -37,7 +37,7 @@ class Judgement(Struct, frozen=True):
     reason: str = ""
 
     def of(self, seq: Seq) -> Prerequisite:
-        """Return the outcome of the prerequisite ``seq``, for a job that waited for it."""
+        """Return this outcome of the prerequisite ``seq`` as it is stored in a request that waited for it."""
         return Prerequisite(seq, self.reason, "start" not in self.never)
 
 
@@ -46,9 +46,9 @@ DROPPED = Judgement(("any", "fail"), ("ok", "start"), "was deleted before it beg
 
 
 def judge(event: Event, ended: Request | None = None) -> Judgement:
-    """Return the effect of an event on the requests that wait for its request; ``ended``: that request, if
-    the event ended it. A request deleted before it ran has not started and counts as failed, as an array with
-    such an index does."""
+    """Return the effect of an event on the requests that wait for its request; no effect for other kinds of
+    events. ``ended``: that request, if the event ended it. A request deleted before it ran has not started
+    and counts as failed, as an array with such an index does."""
     array = None if ended is None else ended.array
     match event:
         case Ended() if array is not None and array.dropped and not array.worst:
@@ -76,7 +76,7 @@ AWAITED = {
     "start": "has started",
     "each": "has ended index by index with exit status 0",
 }
-"""What a request waits for another to have done, by the word of the dependency."""
+"""Condition in words that a prerequisite must meet, by the word of the dependency."""
 
 
 def awaited(site: Site, each: Dependency) -> str:
@@ -85,12 +85,12 @@ def awaited(site: Site, each: Dependency) -> str:
 
 
 def hopeless(never: str) -> Reason:
-    """Return the reason of a request with a dependency that can never be met."""
+    """Return the reason of a request with a dependency that can never be met; ``never``: why, in words."""
     return _HOPELESS(WHO, never)
 
 
 def reason(site: Site, request: Request) -> Reason:
-    """Return why a request with unmet dependencies waits."""
+    """Return why a request with unmet dependencies waits, with the first `SHOWN` of them."""
     if request.never:
         return hopeless(request.never)
     unmet = [*request.unmet]

@@ -125,7 +125,7 @@ def _moved_queues(site: Site, after: Settings, touched: Collection[str]) -> dict
 
 
 def unused(settings: Settings, pes: int) -> list[str]:
-    """Return a line for each batch queue with a domain of no PEs, or of less than its least requests need."""
+    """Return a line for each batch queue in a domain without PEs, or with too few for any request."""
     if not settings.domains:
         return []
     wrong: dict[str, str] = {}
@@ -188,7 +188,7 @@ def ranges(pes: Iterable[int]) -> str:
 
 
 def text(site: Site, chosen: Collection[str] = ()) -> str:
-    """Return the domains (``chosen``; none: all) as text for people."""
+    """Return the domains named in ``chosen`` (empty: all) as text for people."""
     lines, torus = [], torus_of(site.settings.machine)
     for row in rows(site):
         if chosen and row["name"] not in chosen:

@@ -34,9 +34,9 @@ from nqspy.shares import FairShare
 
 @dataclass(slots=True)
 class Choice:
-    """A request that this pass starts on these PEs with these units; ``forced``: past the limits. ``follow``:
-    consequences of the start. ``lacked``, ``cleared``: as in `actions.Start`. ``reserving``: changes of
-    reservations that come before it."""
+    """A start that a pass proposes, on these PEs with these units; ``forced``: past the limits. ``follow``:
+    what `elected` exits want after it (redate, hold, move). ``lacked``, ``cleared``: as in `actions.Start`.
+    ``reserving``: changes of reservations that come before it."""
 
     request: Request
     forced: bool = False
@@ -49,23 +49,24 @@ class Choice:
 
 
 class Draft:
-    """Proposals of one pass over ``site`` at ``now``.
+    """Proposals of one pass over ``site`` at ``now``. ``samples``: use so far of running attempts, as
+    reported.
 
     - ``before``, ``after``: proposed actions of the plan, in this order; starts are added to ``after`` last.
     - ``chosen``: starts in order; ``started``: their requests; ``starting``: their numbers.
     - ``reasons``: of single requests so far; ``closing``: of queues, for their other requests; ``reach``: of
       requests that the refusal of another reaches.
-    - ``offered``: candidates offered to jobselect, by queue; ``views``: requests as exits see
+    - ``offered``: candidates offered to jobselect and the answers, by queue; ``views``: requests as exits see
       them, by `views.request_view`; ``view``: the pass as exits see it, by `views.view_of`.
     - ``short_domains``: domains in which some request waits only for PEs.
     - ``resumed``: suspended requests that go on; ``leaving``: numbers of running ones that give way.
     - ``shut``: why queues start nothing in this pass, by name; ``barred``: why no queue does.
-    - ``startable``: returns the work of a domain that could start when the pass began (None: as the last pass
-      reported it).
+    - ``startable``: returns the PEs that could start in a domain as the pass began, by ``GROUP:OWNER`` (None:
+      as the last pass reported them).
     - ``asked``: the domain for which exits are asked for shares at the moment.
-    - ``priorities``: share terms of this round, by domain and by owner and group; ``rounds``: rounds so far.
+    - ``priorities``: share values by domain and by owner and group, until the next start; ``rounds``: starts.
     - ``proposals``: number of starts and changes of waiting requests so far.
-    - ``acting``: the feature that acts, if a domain may leave it out.
+    - ``acting``: name of the feature that acts, if a domain may leave it out, else empty.
     """
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
@@ -167,7 +168,7 @@ class Draft:
         self, request: Request, forced: bool = False, pes: tuple[int, ...] = (), of: Request | None = None
     ) -> Choice:
         """Propose to start a request on these PEs, take units of its consumables (which must be free), and
-        charge its group. Share values are computed anew after it. ``of``: the array of an index."""
+        charge its group. Share values are computed anew after it. ``of``: the array of this index."""
         wanted = request.spec.ask.consumables
         starts = bool(pes) or self.site.domain_of(request.queue).is_command
         choice = Choice(request, forced, pes, self.units.give(wanted, pes) if wanted and starts else ())
@@ -188,7 +189,7 @@ class Draft:
         return choice
 
     def follow(self, choice: Choice, actions: Iterable[Action]) -> list[Request]:
-        """Record the actions that exits want after a start; return the waiting requests that these change."""
+        """Record what exits want after a start; return the waiting requests redated, held or moved by it."""
         changed: list[Request] = []
         for action in actions:
             if isinstance(action, Redate):
@@ -234,7 +235,8 @@ class Draft:
         return sorted((r for r in going if r.seq not in self.leaving), key=_by_start)
 
     def released(self) -> list[Request]:
-        """Return the suspended requests without PEs that the acting feature may keep suspended, by start."""
+        """Return the suspended requests without PEs that the acting feature may keep suspended, by start.
+        Requests that were asked to end, or that this pass resumes, are left out."""
         if not self.site.paused:
             return []
         back = {request.seq for request in self.resumed}
@@ -260,7 +262,7 @@ class Draft:
         by: str = "",
     ) -> None:
         """Propose to suspend a running request. Its PEs become free at once if ``pes_released``, or once it
-        has moved out if ``leaving``. ``by``: the proposing feature, if it is not the one that acts."""
+        has moved out if ``leaving``; its memory if ``page_out``. ``by``: feature, if not the acting one."""
         action = Suspend(request.seq, request.attempts, cause, text, pes_released, page_out, leaving, by=by)
         self.before.append(action)
         self.leaving.add(request.seq)
@@ -273,7 +275,7 @@ class Draft:
         self.leaving.add(request.seq)
 
     def store_fact(self, key: str, value: Any, by: str = "") -> None:
-        """Propose to store a value for later passes (None: to delete it); see `model.facts`."""
+        """Propose to store a value (None: to delete it) under a key for later passes; see `model.facts`."""
         self.before.append(Promise(key, plain(value), by=by))
 
     def keep_suspended(self, request: Request, reason: Reason) -> None:
@@ -281,7 +283,7 @@ class Draft:
         self.reasons[request.seq] = reason
 
     def resume(self, request: Request, cause: Cause, pes: tuple[int, ...] = (), by: str = "") -> None:
-        """Propose that a suspended request goes on; one without PEs may get other PEs than it had."""
+        """Propose that a suspended request goes on, on ``pes`` if it gave up its own (empty: on its own)."""
         moved = pes if pes != request.pes else ()
         self.before.append(Resume(request.seq, request.attempts, cause, moved, by=by))
         self.resumed.append(request)

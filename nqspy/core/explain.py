@@ -36,11 +36,12 @@ BOUNDED, FREED = reason_kinds(
 _CHANGING = (
     ReasonCode.LIMIT, ReasonCode.NO_PES, ReasonCode.NO_UNITS, ReasonCode.SHIFT, ReasonCode.RESERVED
 )  # fmt: skip
-"""Codes of reasons that another start changes."""
+"""Codes of reasons that a start of another request may change."""
 
 
 class Explanation:
-    """Collector of the reasons of one pass. ``freed``: a candidate could start now, in a pass at once."""
+    """Collector of the reasons of one pass: the `Chooser` reports to it, and `finish` puts the final reasons
+    into the draft. ``freed``: a refused candidate could start by now, so the next pass comes at once."""
 
     def __init__(self, draft: Draft, gate: Gate, offers: Offers) -> None:
         self._draft, self._gate, self._offers = draft, gate, offers
@@ -53,7 +54,7 @@ class Explanation:
         self.freed = False
 
     def say_never(self, queue: Queue, columns: Columns) -> None:
-        """Set the reason of requests that ask for more PEs than their queue's domain has."""
+        """Set the reason of requests (at most ``offers_per_pass``) too wide for their queue's domain."""
         site = self._draft.site
         rows = wider(columns, size_of(site, queue.name))
         for row in (
@@ -64,7 +65,7 @@ class Explanation:
                 self._draft.reasons[request.seq] = never
 
     def blocked(self, request: Request, reason: Reason, forced: bool) -> None:
-        """Record that a candidate was examined and does not start, with the reason."""
+        """Record that a candidate does not start, and why; ``forced``: it was to start past the limits."""
         self._draft.reasons[request.seq] = reason
         self._blocked[request.seq] = request, forced, self._draft.proposals
         if reason.code is ReasonCode.NO_PES:
@@ -111,7 +112,7 @@ class Explanation:
                 draft.closing = dict.fromkeys(candidates.names, ended) | draft.closing
 
     def _say_short(self, blocked: list[Request]) -> None:
-        """Record the domains in which some request lacks only PEs."""
+        """Record domains in which some request lacks only PEs; ``blocked``: examined candidates that wait."""
         draft, offers = self._draft, self._offers
         queues = [candidates.queue.name for candidates, _ in self._closed]
         draft.short_domains -= {draft.board(queue).domain.name for queue in queues}
@@ -139,14 +140,15 @@ class Explanation:
         return replace(LINE_CLOSED(own.who, site.id_of(request.seq), request.queue, own.text), ahead=ahead)
 
     def _bounded(self, candidates: Candidates) -> Reason | None:
-        """Return the reason of candidates not offered to exits by the limit of offers; None: all were."""
+        """Return the reason of candidates not offered, as the offers to exits ran out; None: they did not."""
         walk = self._offers.walks.get(candidates.queue.name)
         if walk is None or not walk.cut:
             return None
         return BOUNDED("global", self._draft.site.settings.global_.offers_per_pass)
 
     def _closing(self, candidates: Candidates, policy: Skip) -> Reason | None:
-        """Return the reason of a queue's other candidates, taken from the one in front; None: no reason."""
+        """Return the reason for the candidates of a queue that have none of their own, mostly that of the
+        first of them; None: no reason is known."""
         draft, gate, name, ahead = self._draft, self._gate, candidates.queue.name, candidates.ahead
         if (held := self._line_closed(candidates)) is not None:
             return held
@@ -180,8 +182,8 @@ class Explanation:
 
 
 def behind(closing: Reason) -> Reason:
-    """Return the reason of candidates behind one that would delay a reservation: as of that one, without its
-    wall limit. If a blocker closed the queue, its reason is returned unchanged."""
+    """Return the reason of requests behind a candidate that would delay a reservation: ``closing``, its
+    reason, without its wall limit. If a blocker closed the queue, ``closing`` is returned unchanged."""
     if closing.kind == IN_LINE.name:
         return closing
     return _BEHIND(closing.who, closing.values[-1], until=closing.until)

@@ -19,16 +19,16 @@ def never_holds(site: Site, request: Request) -> Reason | None:
 
 
 class Feature(Struct, frozen=True):
-    """The functions of a feature.
+    """Feature of the scheduler: the functions by which passes, re-checks and commands use it.
 
     - ``act(draft, now)`` proposes in the draft of one pass, and returns the latest time to act again.
     - ``verify(settings, site)`` returns a line for each setting that it finds unwise.
-    - ``stands(site, action)``: True if an earlier proposal is still right. The re-check itself examines only
-      states, PEs and limits.
+    - ``stands(site, action)``: True if an action that it proposed is still right just before it is carried
+      out. The re-check itself examines only states, PEs and limits.
     - ``why_held(site, request)`` returns why it holds a waiting or suspended request, as far as the site
       alone shows; None: it does not.
-    - ``next_action(site, request, began)`` returns its action on a request that runs since ``began`` or
-      would begin then; None: no action is known.
+    - ``next_action(site, request, began)`` returns its action on a request that runs since ``began`` or would
+      begin then; None: no action is known.
     """
 
     name: str
@@ -39,8 +39,8 @@ class Feature(Struct, frozen=True):
     next_action: Callable[[Site, Request, Instant], Reason | None] = lambda site, request, began: None
 
     def propose(self, draft: Draft, now: Instant) -> Instant | None:
-        """Let the feature propose in a draft, and sign its proposals. Return the latest time for it to act
-        again; None: no time is known."""
+        """Let the feature propose in a draft, and write its name into proposals without one (``by``). Return
+        the latest time for it to act again; None: no time is known."""
         due = self.act(draft, now)
         if draft.before or draft.after:
             draft.before[:] = map(self._signed, draft.before)

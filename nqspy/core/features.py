@@ -50,8 +50,8 @@ def propose(draft: Draft, now: Instant) -> list[Instant | None]:
 
 
 def stands(site: Site, action: Action) -> bool:
-    """True if the feature that proposed an action still wants it, and acts on its request. An action of no
-    feature does not stand."""
+    """True if the feature that proposed an action still wants it and, to suspend or requeue, acts on requests
+    of that domain. An action of no feature does not stand."""
     feature = BY_NAME.get(action.by)
     if feature is None or not feature.stands(site, action):
         return False
@@ -64,8 +64,8 @@ def _acts_on(feature: str, site: Site, request: Request) -> bool:
 
 
 def why_held(site: Site, request: Request, but: str = "") -> Reason | None:
-    """Return why features hold a waiting or suspended request, as far as the site alone shows: the reason of
-    the first feature that does; None: no feature does. ``but``: a feature that is not asked."""
+    """Return why a feature holds a waiting or suspended request, as far as the site alone shows: the reason
+    of the first that does; None: no feature does. ``but``: name of a feature that is not asked."""
     suspended = request.state is State.SUSPENDED
     for name, reason_of in _HOLDERS:
         if name == but or (suspended and not _acts_on(name, site, request)):

@@ -26,7 +26,7 @@ from nqspy.ports import Exits
 
 def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used] | None = None) -> Plan:
     """Return the plan of a pass at ``now``: actions, reasons, and when to run the next. The site is not
-    changed. ``samples``: use of running requests since the last charge."""
+    changed. ``samples``: use so far of running attempts, as last reported."""
     samples = samples or {}
     exits.begin(site)
     draft = Draft(site, now, exits, samples)
@@ -49,11 +49,11 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
 
 
 def explain(site: Site, seqs: Iterable[Seq], reasons: Reasons, gate: Gate | None = None) -> dict[Seq, Reason]:
-    """Return why each of these requests does not start now: its own reason of the last pass, else the limit
-    that holds it, else why its queue was closed.
+    """Return why each of these requests does not start now, by number: its own reason of the last pass, else
+    the limit that holds it, else why its queue was closed.
 
     The reason of a running request is the coming action of a feature. Running requests without one, and
-    unknown numbers, are left out. ``gate``: the gate, if there is one.
+    unknown numbers, are left out. ``gate``: the gate of the site, if the caller has one already.
     """
     gate = Gate(site) if gate is None else gate
     reasons_by_seq: dict[Seq, Reason] = {}
@@ -65,7 +65,8 @@ def explain(site: Site, seqs: Iterable[Seq], reasons: Reasons, gate: Gate | None
 
 
 def explained(site: Site, seq: Seq) -> Request | None:
-    """Return the request with the reason for ``seq``; for an index not begun and not held: its array."""
+    """Return the request with the reason for ``seq``: that request itself, a held index of an array, or, for
+    another index that has not begun, its array; None: it is unknown."""
     request = site.requests.get(seq)
     array = site.requests.get(array_of(seq) or 0) if request is None else None
     if array is None or array.array is None or not (array.array.held or array.array.awaiting):
@@ -141,7 +142,7 @@ def _of_reserved(gate: Gate, request: Request) -> Reason | None:
 
 def of_itself(gate: Gate, request: Request, reasons: Reasons) -> Reason | None:
     """Return why a queued request is blocked whatever runs: its own reason of the last pass, or one for which
-    running requests are not counted."""
+    running requests are not counted; None: no such reason."""
     own, site = reasons.own.get(request.seq), gate.site
     if own is not None or not _is_served(site, request):
         return own
@@ -159,7 +160,8 @@ def _is_served(site: Site, request: Request) -> bool:
 
 
 def _behind(gate: Gate, request: Request, closing: Reason) -> Reason:
-    """Return the reason of a closed queue for an unexamined request, without the figures of others."""
+    """Return the reason of a request that was not examined in a closed queue. It is ``closing``, the reason
+    of the queue, with figures of this request in place of another's."""
     if closing.code is ReasonCode.NO_PES:
         fits = gate.room.refuses(request) is None
         return (gate.reserved.delaying(request) if fits else None) or asking(request, closing)

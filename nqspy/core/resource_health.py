@@ -70,7 +70,7 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
 
 
 def _settle(site: Site) -> bool:
-    """Forget the results of removed probes; True if there were any."""
+    """Forget the results of removed probes. Return True if there were any."""
     removed = site.resources.keys() - tried(site).keys()
     for name in removed:
         del site.resources[name]
@@ -145,7 +145,7 @@ errors.declare_refusals(
 
 
 def check_needs(site: Site, needs: Collection[str]) -> None:
-    """Raise Refusal if a request needs a resource that has no probe."""
+    """Raise Refusal if a request needs a resource without a probe of that name (not one of units)."""
     probes = [name for name, probe in PROBES.all(site.settings).items() if probe.units is None]
     for name in needs:
         if name not in probes:
@@ -187,7 +187,7 @@ def reason(name: str, state: ResourceState, *, goes_on: bool = False, since: str
 
 
 def blocked_mask(site: Site, columns: Columns) -> Mask | None:
-    """Return the rows that need a broken resource themselves; None: no row. Needs of queues hold all rows."""
+    """Return the rows that ask for a broken resource; None: no row. What the queue needs does not count."""
     resources = broken(site)
     if not resources:
         return None

@@ -62,8 +62,9 @@ def closed_domain(site: Site, queue: Queue, owner: str, groups: Collection[str])
 
 
 class Routes:
-    """Finder of destinations. It counts the requests placed so far, which fill queues (``moved``). With
-    ``exits`` that have a route hook, and ``view``, the site chooses the destinations to try."""
+    """Finder of destinations, for one pass or submission. It counts the requests placed so far, which fill
+    queues (``moved``); ``coming``: those that were accepted before in a submission of several. With ``exits``
+    that have a route hook, and ``view``, the site chooses the destinations to try."""
 
     def __init__(
         self,
@@ -88,8 +89,8 @@ class Routes:
         number: int = 1,
     ) -> tuple[str | None, list[Objection]]:
         """Return the batch queue (or stopped pipe queue) that takes the request now, else None, and the
-        objections. ``view``: the request as the route exit sees it; ``number``: the count of requests that it
-        stands for, of an array its indices that have not begun."""
+        objections of the queues that do not. ``view``: the request as the route exit sees it; ``number``: the
+        count of requests that it stands for, of an array its indices that have not begun."""
         objections: list[Objection] = []
         names: Sequence[str] = pipe.destinations
         if self._exits is not None and view is not None and self._view is not None:
@@ -132,8 +133,8 @@ class Routes:
         return full
 
     def _full(self, owner: str, queue: Queue, number: int) -> Objection | None:
-        """Return the ``queued_limit`` or ``loadonly`` that a number of further requests would exceed; None:
-        they fit. A limit below their number, which refuses them for ever, comes first."""
+        """Return the objection if ``number`` further requests would exceed a ``queued_limit`` or
+        ``loadonly``; None: they fit. A limit below their number, which refuses them for ever, comes first."""
         name, pair, tallies = queue.name, (queue.name, owner), (self._site.tally, self._coming)
         own = sum(tally.pairs.get(pair, 0) for tally in tallies) + self._moved[pair]
         loaded = queue.run_limit if queue.loadonly else None
@@ -175,7 +176,7 @@ def destination(
     now: Instant,
     coming: RequestCounts | None = None,
 ) -> tuple[str | None, list[Objection]]:
-    """Return the queue that takes a submission to a pipe queue now, else None, and the objections."""
+    """Return the queue that takes a submission to a pipe queue now, else None, and the others' objections."""
     number = counted(spec.array)
     if not exits.has("route"):
         return Routes(site, coming=coming).find(spec, pipe, groups, number=number)
@@ -187,7 +188,7 @@ def destination(
 def ask_submit(
     site: Site, spec: Spec, exits: Exits, now: Instant, script: bytes = b""
 ) -> SubmitAnswer | None:
-    """Return the answer of the submit exits; None: there is no such exit, or no answer."""
+    """Return the answer of the submit exits on a submission; None: there is no such exit, or no answer."""
     if not exits.has("submit"):
         return None
     request, draft = _arriving(site, spec, spec.queue, exits, now)

@@ -30,7 +30,7 @@ _BEYOND = 40.0
 
 
 def memory_of(queue: Queue) -> int | None:
-    """Return a queue's limit of memory (bytes), of a request, else of a process; None: it has no limit."""
+    """Return a queue's memory limit (bytes) for a request, else that for a process; None: it has neither."""
     return first_finite(queue.per_request.memory_limit, queue.per_process.memory_limit)
 
 
@@ -43,7 +43,8 @@ def memory_counted(settings: Settings, queue: str, ask: Ask) -> int:
 
 
 def planned_walls(settings: Settings, queue: str, asked: Floats) -> Floats:
-    """Return the `planned_wall` (ms) of requests of a queue that ask for these times; infinite: unknown."""
+    """Return the `planned_wall` (ms) of requests of a queue that ask for these wall limits (ms; infinite: for
+    none); infinite: unknown."""
     default = planned_wall(settings, queue, Ask())
     walls: Floats = np.where(asked == np.inf, np.inf if default is None else default, asked)
     return walls
@@ -62,7 +63,7 @@ def most_wall(settings: Settings, request: Request) -> int | None:
 
 
 def goes_since(request: Request) -> Instant:
-    """Return the time since which a started request has run without a pause."""
+    """Return the instant at which a started request started or, if that is later, last resumed."""
     return Instant(max(request.run.started, request.run.resumed or 0))
 
 
@@ -101,7 +102,7 @@ def _guessed(past: Lifetimes, request: Request, ran: int) -> int | None:
 
 
 def _like_others(settings: Settings, past: Lifetimes, request: Request, ran: int) -> int | None:
-    """Return the median run time (ms) of the nearest kind of requests that ran longer; None: unknown."""
+    """Return the median run time (ms) of the most similar requests that ran longer; None: there are none."""
     limit = planned_wall(settings, request.queue, request.spec.ask)
     for runs in past.kinds(key_of(request)):
         walls = (-(-run.part * limit // WHOLE) if limit and run.part else run.wall for run in runs)
@@ -139,7 +140,7 @@ def mean_wall(past: Lifetimes) -> float:
 
 
 def part_used(past: Lifetimes) -> float:
-    """Return the mean part of their wall limits that the requests that ended last used; 1: none is known."""
+    """Return the mean part of their wall limit that the last ended requests used (1: all, or none known)."""
     parts = [each.part for each in past.latest() if each.part]
     return sum(parts) / len(parts) / WHOLE if parts else 1.0
 

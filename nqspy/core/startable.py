@@ -28,12 +28,13 @@ Pairs = Mapping[str, int]
 
 def gate_of(draft: Draft, *, run_limits: bool = True) -> Gate:
     """Return the gate of a pass that begins, and set ``draft.startable`` to a function that uses it. The gate
-    has only a weak reference to the draft, so that the memory of a pass is freed at its end."""
+    has only a weak reference to the draft, so that the memory of a pass is freed at its end. ``run_limits``
+    False: limits that hold a whole queue do not count."""
     known = proxy(draft)
     gate = Gate(draft.site, draft.now, lambda: known.ledger, room=draft.rooms, run_limits=run_limits)
 
     def by_gate(domain: str) -> Pairs:
-        """Return what could start by the gate of the pass; by another where it counts what does not start."""
+        """Return the startable PEs by the gate of the pass; by another if it counts what does not start."""
         return startable(known, _counting_chosen(known) if gate.counts_candidates else gate, domain)
 
     draft.startable = by_gate
@@ -49,8 +50,8 @@ def _counting_chosen(draft: Draft) -> Gate:
 
 
 def startable(draft: Draft, gate: Gate, domain: str) -> Pairs:
-    """Return the startable PEs in a domain without this pass's starts, at most the PEs of the domain for each
-    owner and group. An owner and group have 0 if no queued request of theirs can start."""
+    """Return the startable PEs in a domain by ``GROUP:OWNER``, without this pass's starts, each at most the
+    PEs of the domain. An owner and group have 0 if no queued request of theirs can start."""
     site, names = draft.site, draft.site.numbers.pairs.names
     queued, total = np.zeros((2, len(names)), dtype=np.int64)
     elsewhere = site.is_divided() or domain != APPLICATION
@@ -68,9 +69,8 @@ def startable(draft: Draft, gate: Gate, domain: str) -> Pairs:
 
 
 def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
-    """Return the startable PEs that differ from the last report of a pass, by account
-    (`domains.account_key`). If no waiting request of an owner can start, the owner is reported once with
-    0, for the journal."""
+    """Return account (`domains.account_key`) and startable PEs where these differ from the last report of a
+    pass. If no waiting request of an owner can start, the owner is reported once with 0, for the journal."""
     site = draft.site
     waits = any(map(len, site.waiting.values()))
     changed: list[tuple[str, int]] = []

@@ -36,7 +36,7 @@ _DIRECT: Mapping[str, str] = {
     "queue": "queue",
     "submitted": "submitted",
 } | {name: f"spec.{path}" for name, (path, convert) in _SHOWN.items() if convert is None}
-"""Fields that are attributes of the request, with their paths."""
+"""Fields that are attributes of the request, by name, with their paths."""
 
 
 def _value(path: str, convert: Callable[[Any], Any]) -> Callable[["ExitView"], Any]:
@@ -59,7 +59,7 @@ _CHANGING: dict[str, Callable[["ExitView"], Any]] = {
     "started": lambda s: s._draft.now if s._request.seq in s._draft.starting else s._request.started,
     "count": lambda s: s._draft.remaining_of(s._request),
 } | {name: _value(path, convert) for name, (path, convert) in _SHOWN.items() if convert is not None}
-"""Fields that the pass or a reader may change, or that are quickly computed: at each access."""
+"""Fields computed at each access: a pass or an exit may change the value, or it is quickly computed."""
 
 SUBMIT_FIELD = "script"
 """The field that only submit exits see, in addition to `FIELDS`."""
@@ -184,8 +184,8 @@ class Waiting:
         return tuple(seqs[np.lexsort((turns, dates))].tolist())
 
     def reach(self) -> tuple[Seq, ...]:
-        """Return the sequence numbers of the selection, and of matching requests that wait for other
-        requests. So a chain of requests gets no older than a burst of them (`redate`)."""
+        """Return the sequence numbers of the selection, and of requests with the same values that wait for
+        other requests. `redate` changes all, so that a chain of requests gains nothing over a burst."""
         awaiting = self._draft.awaiting
         mine = awaiting.get(self._asked["owner"], []) if "owner" in self._asked else chain(*awaiting.values())
         asked = self._asked.items()
@@ -315,8 +315,8 @@ class SiteView:
         return [request_view(request, draft) for request in running]
 
     def ahead(self, request: RequestView) -> Sequence[tuple[RequestView, Answer | None]]:
-        """Return the candidates of its queue that were offered before it in this pass, with their answers.
-        None: left to the standard rules, which started it (then it is in ``running``) or blocked it."""
+        """Return the candidates of a request's queue that were offered before it in this pass, with the
+        answers. None: left to the standard rules, which started it (it is in ``running``) or blocked it."""
         offered = self._draft.offered.get(request.queue, [])
         seq = request.seq
         for place, (other, _) in enumerate(reversed(offered)):
@@ -325,8 +325,8 @@ class SiteView:
         return offered
 
     def usage(self, *, group: str | None = None, owner: str | None = None) -> float:
-        """Return decayed use of a group or owner as a fraction of the whole, running and committed
-        included."""
+        """Return the decayed use of a group or owner as a fraction of all use, with use of running requests
+        and the use expected of those that this pass starts."""
         return self._draft.ledger.usage(group, owner)
 
     def share(self, *, group: str | None = None, owner: str | None = None) -> float:
@@ -335,7 +335,8 @@ class SiteView:
         return self._draft.ledger.share(group, owner)
 
     def stock_shrpri(self, owner: str | None, group: str) -> float:
-        """Return the value by the rule `share_rule` for a user in a group, or (``owner`` None) the group."""
+        """Return the share value (0 to 1) by ``set global share_rule`` of a user in a group, or (``owner``
+        None) of the group, in the domain for which exits are asked now."""
         return self._draft.ledger_of(self._draft.asked).stocks.value(owner, group)
 
 

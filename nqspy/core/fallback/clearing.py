@@ -39,7 +39,7 @@ class Tenant(Struct, frozen=True):
 def tenant(
     holder: Request, bumper: Request, table: ClassTable, now: Instant, gives: int, leaves: bool
 ) -> Tenant:
-    """Return a holder of PEs with its cost for a bumper; ``leaves``: it is leaving already, at no cost."""
+    """Return a holder with its cost for a bumper; ``gives``: as in `Tenant`; ``leaves``: it leaves now."""
     pes, kind, own = tuple(sorted(holder.pes)), table.of(holder), table.of(bumper)
     if leaves:
         return Tenant(pes, 0.0, gives)

@@ -29,7 +29,7 @@ REFUSED: Mapping[str, ReasonCode] = {
 SOON = 1_000
 """Least time (ms) until an exit is asked again, whatever instant it names, so that passes do not spin."""
 SEEK = 10
-"""Candidates offered at most to learn if one waits for PEs alone, where nothing more can start."""
+"""Most candidates that are offered, after all that could start, to learn if one lacks only PEs."""
 
 Refusal = tuple[Request, Answer, int, int | None, int]
 """A candidate that was refused in this pass: the answer, its place among the offers of its queue, its reach
@@ -47,8 +47,8 @@ class Walk:
         self._again = most // 2
 
     def asks(self, request: Request) -> bool:
-        """True if a candidate is to be examined now; an offer is used up unless it is suspended. False: its
-        earlier answer is used, or the offers ran out (``cut``)."""
+        """True if a candidate is to be examined now; this uses up an offer unless the candidate is suspended.
+        False: its earlier answer is used, or the offers ran out (``cut``)."""
         seq = request.seq
         if request.state is State.SUSPENDED:
             return True
@@ -65,7 +65,7 @@ class Walk:
 
 
 class Reached:
-    """Refusals of this pass that apply to similar requests too, by queue and fields that must be equal."""
+    """Answers at the end of a pass (`Offers.ask_again`) that apply to similar requests of the queue too."""
 
     def __init__(self) -> None:
         self._alike: dict[tuple[str, ...], None] = {}
@@ -98,9 +98,9 @@ class Reached:
 
 class Offers:
     """Offers to `jobselect` exits in one pass. ``asking``: there is such an exit; ``forces``: it may force
-    starts. ``reach``: which other requests each refusal covers. ``due``: when the first refusal ends.
-    ``walks``: offers by queue. ``assumed``: domains in which some request is assumed to lack only PEs, as
-    exits refused the first ones."""
+    starts. ``reach``: which other requests each refusal covers. ``due``: first instant from which an exit may
+    answer otherwise. ``walks``: `Walk` of each queue. ``assumed``: domains in which some request is assumed
+    to lack only PEs, as exits refused the first ones."""
 
     def __init__(self, draft: Draft, gate: Gate) -> None:
         self._draft, self._gate, self._exits = draft, gate, draft.exits
@@ -158,7 +158,7 @@ class Offers:
             yield from filter(candidates.is_remaining, due)
 
     def _seek(self, candidates: Candidates, policy: Skip) -> Iterator[int]:
-        """Yield at most `SEEK` rows to find out if exits let some request pass that lacks only PEs."""
+        """Yield at most `SEEK` rows to learn if exits let one pass that lacks only PEs; none: assume so."""
         if self.forces or self._is_closed(policy):
             return
         name = candidates.queue.name
@@ -186,8 +186,8 @@ class Offers:
     # ------------------------------------------------------------ asking
 
     def of(self, request: Request) -> Answer | None:
-        """Ask `jobselect` exits about a candidate; return the answer. None: it is left to the rules, or not
-        asked about (there is no such exit, or it is suspended)."""
+        """Ask `jobselect` exits about a candidate; return the answer. None: they leave it to the rules, or
+        were not asked (there is no such exit, or the candidate is suspended)."""
         if not self.asking or request.state is State.SUSPENDED:
             return None
         view = views.request_view(request, self._draft)

@@ -57,7 +57,8 @@ _BUMPED, _CLEARED, _BY_CLASS = reason_kinds(
 
 
 class Preempt(Skip):
-    """Policy of the class queues of one domain in one pass: loads jobs by class, clears PEs for bumpers."""
+    """Policy of the class queues of one domain in one pass. It loads jobs (starts them, or resumes bumped
+    ones) by class, and clears PEs for bumpers."""
 
     explained = closed = False
 
@@ -351,8 +352,8 @@ def _may_be_bumped(site: Site, request: Request) -> bool:
 
 
 def move_rank(site: Site, seq: Seq) -> int:
-    """Return the rank of a job's move off its PEs or back to them; the higher moves first. First come holders
-    of a bumper's block by its class priority, then jobs that return by their own, then all others (0)."""
+    """Return the rank of a job's move off its PEs or back to them; the higher moves first. It goes by class
+    priority: of the bumper for a holder of its block, then of the job itself if it returns; all others: 0."""
     request, table = site.requests.get(seq), ClassTable(site.settings)
     if request is None:
         return 0

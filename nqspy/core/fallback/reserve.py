@@ -59,7 +59,7 @@ class ReserveStarts(Skip):
         self._sort_those_behind(candidates)
 
     def again(self, candidates: Candidates) -> Iterator[int]:
-        """Yield rows that got no reservation as the queue had all that it may have, once it has fewer."""
+        """Yield rows without a reservation because the queue had ``reserve=`` of them, once it has fewer."""
         while self._unreserved and self.reserves_more():
             request = self._unreserved.pop(next(iter(self._unreserved)))
             if request.slot not in candidates.removed():
@@ -87,7 +87,7 @@ class ReserveStarts(Skip):
             candidates.sort_by_length()
 
     def _reserved(self, candidates: Candidates) -> Iterator[int]:
-        """Yield the rows with a reservation, each once: all if something became free, else the due ones."""
+        """Yield rows with a reservation, each once: all if something became free, else those due by now."""
         reserved, columns = self.gate.reserved, candidates.columns
         examined = candidates.remaining_of(reserved.unused_rows(self.queue.name))
         if not self._examines_all():

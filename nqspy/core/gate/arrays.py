@@ -40,8 +40,8 @@ class ArrayLimit(Rule):
         return INFINITE if limit is None else limit - self._runs.get(array, 0)
 
     def _limit(self, request: Request) -> tuple[Seq, int | None]:
-        """Return the array of a request and its limit, as the array has it now: an index that is a request
-        of its own keeps the specification it left the array with."""
+        """Return the array of a request and its limit (None: no limit), as the array has it now: an index
+        that is a request of its own keeps the specification with which it left the array."""
         seq = request.seq if request.array is not None else array_of(request.seq)
         if seq is None or seq not in self._site.limited:
             return request.seq, None
@@ -59,7 +59,7 @@ class ArrayLimit(Rule):
         return blocked
 
     def rows(self, columns: Columns) -> set[int]:
-        """Return the rows of a queue with arrays with a limit of running indices, or with their indices."""
+        """Return the rows of a queue that are arrays with a limit of running indices, or their indices."""
         return set(_rows(self._site, self._site.limited, columns)) if self._site.limited else set()
 
     def claims(self, request: Request) -> Iterable[Claim]:

@@ -20,8 +20,8 @@ from nqspy.model.site import Site
 
 
 class ClassLimits:
-    """Limits on the PEs of loaded jobs (that hold PEs) of one domain, by class; these are no rules of the
-    gate."""
+    """Limits of classes on the PEs of loaded jobs of one domain, and the count of these PEs. They are no
+    rules of the gate: `fallback.preempt` asks them too."""
 
     def __init__(self, site: Site) -> None:
         self._table = ClassTable(site.settings)
@@ -62,7 +62,7 @@ class ClassLimits:
             self._large[self._table.name(job)] += _pes(job)
 
     def makes_room(self, holder: Request, job: Request) -> bool:
-        """True if PEs that a holder gives back count as free under a job's class limit: of its own class."""
+        """True if PEs that a holder gives back are room under a job's class limit: both have one class."""
         return self._table.name(holder) == self._table.name(job)
 
     def excess(self, job: Request) -> int:
@@ -71,7 +71,7 @@ class ClassLimits:
         return 0 if most is None else max(0, self._loaded[self._table.name(job)] + _pes(job) - most)
 
     def leave_room(self, job: Request, holders: Iterable[Request]) -> None:
-        """Count a job for which ``holders`` give way: its PEs, less those that they free under its limits."""
+        """Count a job as loaded in place of ``holders``: its PEs, less those that they free under limits."""
         name, priority, pes = self._table.name(job), self._table.of(job).priority, _pes(job)
         freed = sum(_pes(each) for each in holders if self.makes_room(each, job))
         self._loaded[name] += max(0, pes - freed)

@@ -24,7 +24,7 @@ from nqspy.model.site import Site
 from nqspy.shares import FairShare
 
 NOW = 3
-"""Rank of ``schedule request now``: no limit holds a request of this rank, only a lack of units does."""
+"""Rank of ``schedule request now``: only a lack of PEs or units holds such a request, no other limit."""
 _LASTING = (LESS, RAISED, IN_A_SHIFT, TOGETHER)
 _ROOM = (ReasonCode.NO_PES, ReasonCode.RESERVED)
 
@@ -101,7 +101,7 @@ class Gate:
 
     def refuses(self, ask: Request, forced: bool = False) -> Reason | None:
         """Return why a request may not start now: limits first, then room, then reservations. None: it may.
-        ``forced``: it passes limits and reservations, never PE limits, units, a drain or a want of room."""
+        ``forced``: only PE limits, units, a drain and a lack of room refuse it."""
         reason = self.limit(ask, forced) or self.room.refuses(ask)
         return reason or (None if forced else self.reserved.delaying(ask))
 
@@ -145,8 +145,8 @@ class Gate:
     # ------------------------------------------------------------ a whole queue
 
     def mask(self, queue: str, columns: Columns, which: Which = Which.ALL) -> Mask | None:
-        """Return the rows of a queue that the rules refuse now; None: no row. Rules that hold the whole queue
-        count only where they let nothing run `EVER`: `closed` returns the others."""
+        """Return a mask of a queue's rows that the rules refuse now; None: no row. Rules that hold the whole
+        queue count only with `Which.EVER`, if they let nothing run: `closed` returns the others."""
         if self._masks_of != self.version:
             self._masks_of, self._masks = self.version, {}
         key = queue, which
@@ -174,7 +174,7 @@ class Gate:
         return self._missing[queue]
 
     def opens(self) -> Instant | None:
-        """Return when use of the first group at a cap will have decayed enough for a start; None: unknown."""
+        """Return when a group at a cap may start again, because use will have decayed; None: unknown."""
         return self._caps.opens()
 
     # ------------------------------------------------------------ changes
@@ -191,7 +191,7 @@ class Gate:
         self._count_again(request)
 
     def drop(self, candidate: Request, cause: str) -> None:
-        """Take back the reservation of a candidate; ``cause``: the reason in words."""
+        """Take back the reservation of a candidate; ``cause``: why, in words."""
         self.version += 1
         self.reserved.drop(candidate, cause)
 

@@ -21,7 +21,7 @@ LIMITS: tuple[tuple[type[ScopeLimit], ...], ...] = tuple(
 
 
 Made = dict[tuple[str, type[ScopeLimit]], ScopeLimit | None]
-"""The limits made so far: those of a complex and of the whole site are shared by queues."""
+"""Limits made so far, by scope (``complex x``) and class (None: it limits nothing); queues share them."""
 
 
 def limits_of(site: Site, queue: str, made: Made) -> Iterator[ScopeLimit]:

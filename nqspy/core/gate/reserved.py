@@ -46,9 +46,9 @@ _NEVER = "it can never start with the present settings"
 
 
 class Reservations(StandingReservations):
-    """The reservations of one pass. ``early``: a request has started before its reserved time; ``leaving``:
-    requests that give way in the pass, ``returning``: suspended requests that it resumes. ``passing``: the
-    requests started past a reservation without a time; ``until``: when those that fill a hole are ended."""
+    """The reservations of one pass. ``early``: True if a request started before its reserved time;
+    ``leaving``: requests that give way in it, ``returning``: suspended requests that it resumes. ``passing``:
+    starts past a reservation without a time; ``until``: when each start that fills a hole is ended."""
 
     def __init__(self, site: Site, now: Instant, rules: Rules) -> None:
         super().__init__(site, now)
@@ -95,7 +95,7 @@ class Reservations(StandingReservations):
         return self._site.freed > self._site.swept
 
     def opened_beside(self, queue: str) -> int:
-        """Return how often requests of other queues gave up a reservation for a later time in this pass."""
+        """Return how often requests of other queues gave up, or moved, a later reservation in this pass."""
         if self._known_timeline is None:
             return 0
         return self._known_timeline.opened.total() - self._known_timeline.opened[queue]
@@ -196,7 +196,8 @@ class Reservations(StandingReservations):
         return True
 
     def _may_take_chances(self, amounts: Collection[object]) -> bool:
-        """True if no reservation of these amounts is for a guaranteed time, for now, late or untimed."""
+        """True if a request that probably ends in time may start past the reservations of these amounts: none
+        of them is guaranteed, for now, late or without a time."""
         for seq, held in self._timeline.holdings.items():
             if held.claims.keys().isdisjoint(amounts):
                 continue
@@ -221,7 +222,8 @@ class Reservations(StandingReservations):
     # ------------------------------------------------------------ making and keeping reservations
 
     def reserve(self, request: Request) -> None:
-        """Reserve the earliest start for a request, unless the reservation that it has is no later."""
+        """Reserve the earliest start for a request, unless the reservation that it has is no later. A request
+        that can never start loses its reservation."""
         timeline, former = self._timeline, None if request.seq in self._begun else request.reservation
         timeline.spans.lift(request.seq)
         pes = 0
@@ -258,8 +260,8 @@ class Reservations(StandingReservations):
         return sizes.soonest(self._site, self._now, request, start_of, latest)
 
     def soonest(self, request: Request) -> tuple[Request, int] | None:
-        """Return the size on which a request ends soonest, and its start, not later than its reserved one;
-        None: no start is known."""
+        """Return a moldable request on the size on which it ends soonest, and its start, not later than its
+        reserved one; None: no start is known."""
         spans = self._timeline.spans
         own = spans.lift(request.seq)
         found = self._soonest(request, self.reservation_of(request))
@@ -388,7 +390,8 @@ class Reservations(StandingReservations):
 
     def made(self) -> Reserving | None:
         """Return the reservations made, changed or taken back since the last such action, as an action; None:
-        nothing changed. Its ``as_of`` is one less if the next pass is to examine all reservations again."""
+        nothing changed. Its ``as_of`` (`Site.swept`) is `Site.freed` if all reservations were examined, less
+        if the next pass is to examine them again."""
         freed, goes_on = self._site.freed, self._site.swept == self._site.freed - 1
         was_used = self.is_moving and (self.changes or self.early or goes_on) and self._any_reserved()
         if not self.pending and not was_used:

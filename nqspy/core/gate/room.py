@@ -33,7 +33,7 @@ _NONE_FREE, _SOME_FREE = reason_kinds(
 
 
 class Room(Rule):
-    """Rule that enough PEs are free. ``started``: requests that the pass starts, for command domains."""
+    """Rule that enough PEs are free. ``started``: starts of the pass, for domains with ``requests=``."""
 
     shared = holds_forced = True
 

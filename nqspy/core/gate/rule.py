@@ -23,9 +23,9 @@ INFINITE = float("inf")
 
 RAISED = "the limit must be raised"
 LESS = "the limit must be raised, or the request must ask for less"
-"""What must happen where a request asks for more than a limit leaves when nothing runs."""
+"""Text for people if a request asks for more than a limit leaves when nothing runs."""
 IN_A_SHIFT = "a shift with a higher limit must begin, or the request must ask for less"
-"""What must happen where a limit leaves too little when nothing runs, and another shift has a greater one."""
+"""Text for people if a limit leaves too little when nothing runs, and another shift has a greater one."""
 
 (_REACHED,) = reason_kinds(
     ReasonCode.LIMIT, limit_reached="{word} limit {most}{of: of *} is reached{name: for *}"
@@ -57,7 +57,7 @@ class Rule(ABC):
         """Return the mask of the rows that it refuses now (``ever``: even if nothing ran); None: no row."""
 
     def spent(self, queue: str, columns: Columns) -> Mask | None:
-        """Return the rows that are no work for quotas, because the rule leaves their owners nothing now."""
+        """Return the rows that quotas do not count as work: the rule leaves their owners nothing now."""
         return self.mask(queue, columns)
 
     def claims(self, request: Request) -> Iterable[Claim]:

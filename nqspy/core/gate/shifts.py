@@ -24,7 +24,7 @@ from nqspy.model.site import Site
     too_long="its wall limit of {asked:time} goes beyond {clock}, when {who} stops queue {queue}",
 )
 TOGETHER = "one shift must raise all limits that the request exceeds, or the request must ask for less"
-"""Text of what must happen if shifts raise limits that hold a request, but no shift lets it start."""
+"""Text for people if shifts raise limits that hold a request, but no shift lets it start."""
 (_NOT_TOGETHER,) = reason_kinds(
     ReasonCode.NEVER, TOGETHER, not_together="{said}; no shift with a higher limit lets it start"
 )

@@ -39,8 +39,8 @@ class AsFound:
 
 class StandingReservations:
     """Reservations as a pass finds and changes them. ``changes``: reservations that the pass makes or changes
-    (None: takes back), ``causes``: why. ``pending``: changes in no action yet; ``eased``: those of them that
-    left something to others. ``go_on``: the next pass is to examine all reservations again."""
+    (None: takes back), ``causes``: why. ``pending``: changes in no action yet; ``eased``: requests among
+    these that had a reservation before. ``go_on``: the next pass is to examine all reservations again."""
 
     def __init__(self, site: Site, now: Instant) -> None:
         self._site, self._now = site, now
@@ -139,7 +139,7 @@ class StandingReservations:
         return len(self._as_found.by_queue.get(queue, ())) + self._more[queue]
 
     def for_now(self, queue: str) -> list[int]:
-        """Return the waiting rows of a queue for which this pass reserved a start at once."""
+        """Return the waiting rows of a queue for which this pass reserved a start at its own instant."""
         made = (seq for seq, each in self.changes.items() if each is not None and each.at == self._now)
         requests = (self._site.requests[seq] for seq in made)
         return [request.slot for request in requests if request.queue == queue and request.slot >= 0]

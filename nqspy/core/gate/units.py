@@ -61,8 +61,8 @@ def _wanted(key: str) -> tuple[tuple[str, int], ...]:
 
 
 def _rows(site: Site, remaining: Mapping[str, int], others: float, columns: Columns) -> Mask | None:
-    """Return a mask of the rows that ask for more units than are left by consumable (``remaining``; others:
-    ``others``); None: no row does."""
+    """Return the rows that ask for more units than ``remaining`` has of a consumable (``others`` if it is not
+    in there); None: no row."""
     keys = map(_wanted, site.numbers.needs.names)
     more = [any(count > remaining.get(name, others) for name, count in key) for key in keys]
     rows: Mask | None = np.array(more, dtype=bool)[columns.needs] if any(more) else None

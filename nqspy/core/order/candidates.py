@@ -32,8 +32,8 @@ NEXT = 2
 
 
 class Candidates:
-    """Candidates of one queue in a pass. ``names``: of its queues. ``examined``: number of rows examined.
-    ``changes``: how often dates or rows changed."""
+    """Candidates of one queue in a pass: rows of its ``columns``, in order. ``names``: of its queues (here
+    one). ``examined``: number of rows examined. ``changes``: how often dates or rows changed."""
 
     def __init__(self, draft: Draft, queue: Queue, gate: Gate) -> None:
         self._draft, self._gate, self.queue, self.names = draft, gate, queue, {queue.name}
@@ -117,7 +117,7 @@ class Candidates:
         self._remaining &= ~rows
 
     def skip_waiting(self) -> bool:
-        """Skip all rows except those of suspended requests. Return True if there may be any; here no."""
+        """Return False: no row is a suspended request. `ClassCandidates` skips all except these: True."""
         return False
 
     def put_back(self, rows: Sequence[int], *, next_index: bool = False) -> None:
@@ -131,7 +131,7 @@ class Candidates:
         self.sort_again()
 
     def sort_again(self) -> None:
-        """Discard scores and removed rows, so that the next choice goes by present dates and turns."""
+        """Discard scores and rows that no longer wait; the next choice goes by present dates and turns."""
         self._remaining[self.removed()] = False
         self._base = self._score = self._former = None
         self.changes += 1

@@ -50,7 +50,7 @@ def _scale(columns: Columns, name: str, limit: int | None) -> Scale:
 
 
 class FactorTerms:
-    """The three factors of one queue at ``now``; the divisors are those at the beginning of the pass."""
+    """Time, CPU and memory factors (0 to 1) of a queue at ``now``, with the divisors as the pass began."""
 
     def __init__(self, queue: Queue, columns: Columns, redated: Ints | None, now: Instant) -> None:
         """Compute the divisors. ``redated``: the dates of all rows if this pass has changed some."""

@@ -27,7 +27,7 @@ Place = tuple[int, int, Instant, Seq]
 
 
 class WaitingJob(Struct, frozen=True):
-    """A job that waits to be loaded. ``since``: when its wait began; ``returns``: it was loaded before."""
+    """A job of class ``kind``, waiting to be loaded ``since`` then; ``returns``: it gave way to a bumper."""
 
     request: Request
     kind: JobClass
@@ -45,8 +45,8 @@ class WaitingJob(Struct, frozen=True):
 
 
 def in_order(jobs: Sequence[WaitingJob]) -> list[WaitingJob]:
-    """Return jobs in their order. A job stands behind those of the same owner, group and queue that have a
-    higher ``qsub -p``, unless it returns or an operator scheduled it."""
+    """Return jobs by `WaitingJob.place`. A job stands behind those of the same owner, group and queue that
+    have a higher ``qsub -p``, unless it returns or an operator scheduled it."""
     places = {job.request.seq: (job.place, 0) for job in jobs}
     free = [(job, job.request.spec.priority or 0) for job in jobs if not (job.returns or job.request.rank)]
     last: dict[tuple[str, str, str], Place] = {}
@@ -99,7 +99,7 @@ class ClassCandidates(Candidates):
         return list(filter(self.is_remaining, self.jobs))
 
     def unserved(self) -> list[WaitingJob]:
-        """Return the jobs that still wait, examined or not."""
+        """Return the jobs that still wait, examined or not: this pass neither starts nor resumes them."""
         returned = {request.seq for request in self._draft.resumed}
         removed = {name: set(self._draft.removed(name)) for name in self.names}
         return [

@@ -13,7 +13,7 @@ STEP = 1e-9
 
 
 def behind_their_own(base: Floats, columns: Columns, dates: Ints, turns: Ints) -> None:
-    """Lower the values of rows to below those of the same pair's rows of higher priority.
+    """Lower values until no row comes before one of its owner and group with a higher priority.
 
     The rows of a priority are lowered if one of them comes before a row of higher priority, by value,
     ``dates``, ``turns``. A value of minus infinity means no candidate. Rows that an operator has scheduled

@@ -56,7 +56,7 @@ class Contiguous(Placement):
         return tuple(range(int(first[best]), int(first[best]) + count))
 
     def again(self, board: Board, count: int, own: Sequence[int]) -> Sequence[int]:
-        """Return its own PEs if all are open, else another block; if there is none, its own that are open."""
+        """Return ``own`` if that is all that it had, else another block; if there is none, ``own``."""
         return own if len(own) == count or self.room(board) < count else self.pick(board, count)
 
 

@@ -76,7 +76,7 @@ def stands(site: Site, action: Action) -> bool:
 
 
 def why_held(site: Site, request: Request) -> Reason | None:
-    """Return the reason of a broken resource that holds a waiting or suspended request; None: no such."""
+    """Return the reason of a broken resource that holds a waiting or suspended request; None: none does."""
     if not site.resources:
         return None
     if request.state is not State.SUSPENDED:

@@ -96,7 +96,7 @@ def _is_started(site: Site, name: str) -> bool:
 
 
 def _is_over(site: Site, shift: Shift, request: Request) -> bool:
-    """True if the shift has stopped the queue of a request, which was not started since."""
+    """True if the shift in force stops the queue of a request, and the queue is stopped now."""
     return not _is_started(site, request.queue) and shift.stops(request.queue)
 
 

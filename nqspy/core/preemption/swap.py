@@ -78,7 +78,7 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
 
 
 def _settle(site: Site) -> bool:
-    """Forget the last reading when swap control is switched off; True if there was one."""
+    """Forget the last reading when swap control is switched off. Return True if there was one."""
     former, enabled = site.pressure, CONTROL.one(site.settings).enabled
     site.pressure = former if enabled else Pressure()
     return site.pressure != former

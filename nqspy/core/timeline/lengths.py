@@ -85,8 +85,8 @@ def hole_wanted(queue: Queue, request: Request, limit: int) -> int | None:
 
 
 def passing_walls(site: Site, queue: str, columns: Columns, chances: Callable[[], bool]) -> Floats:
-    """Return the shortest lengths (ms) by which rows of a queue may start past a reservation. ``chances``
-    returns True if chances may be taken now."""
+    """Return the shortest lengths (ms) by which a queue's rows may start past a reservation. ``chances``:
+    returns True if a request may pass that only probably ends in time."""
     walls = planned_walls(site.settings, queue, columns.wall)
     found = site.settings.queues.get(queue)
     if found is not None and found.backfill == "contract":
@@ -99,7 +99,7 @@ def passing_walls(site: Site, queue: str, columns: Columns, chances: Callable[[]
 
 
 def _sure_parts(site: Site, queue: Queue, columns: Columns) -> Ints:
-    """Return the part of its wall limit within which each row ends by `Lifetimes.sure`, in thousandths."""
+    """Return the part (1/1000) of its wall limit within which each row probably ends (`Lifetimes.sure`)."""
     numbers, codes, parts = site.numbers, [], []
     names, sizes = len(numbers.names) + 1, int(columns.most("pes")) + 1
     for (owner, name, pes), lifetime in site.lifetimes.known.items():

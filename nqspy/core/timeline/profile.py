@@ -40,7 +40,7 @@ class _Steps:
         return copied
 
     def least(self) -> tuple[Floats, Ints]:
-        """Return the beginnings of the steps, and how much is free from the first to the end of each."""
+        """Return the begin of each step, and the least that is free from the first step to the end of it."""
         if self._least is None:
             least = np.minimum.accumulate(np.array(self.free, dtype=np.int64))
             self._least = np.array(self.times, dtype=np.float64), least
@@ -161,7 +161,7 @@ class Profile:
         return amount in self._steps
 
     def most(self, amount: Amount) -> int:
-        """Return how much of an amount is free after all known ends: what is held for ever is left out."""
+        """Return how much of an amount is free after all known ends; what is held for ever is not free."""
         return self._steps[amount].free[-1]
 
     def free(self, amount: Amount, at: int) -> int:

@@ -183,7 +183,7 @@ class Timeline:
         return {amount: count for amount, count in claims.items() if amount in amounts}
 
     def _held_now(self, request: Request, end: int) -> Holding:
-        """Return what a running or suspended request holds from now on."""
+        """Return what a running or suspended request holds from now to ``end``, and what it keeps after."""
         claims = self.claims(request, request.attempt is not None and request.attempt.passing)
         stops = request.queue in self._site.upcoming_stops
         planned = planned_end(self._site, self._now, request) if stops else end
@@ -280,7 +280,7 @@ class Timeline:
             self.opened[request.queue] += 1
 
     def start(self, request: Request, until: int, passing: bool) -> None:
-        """Hold the claims of a request that runs from now until then."""
+        """Hold the claims of a request that runs from now to ``until``; ``passing``: as in `claims`."""
         self._begun.append((until, request.seq))
         claims = self.claims(request, passing)
         self._hold(request, self._span(request, self._now, min(until, FOREVER), claims, until).spans())
