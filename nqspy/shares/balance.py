@@ -33,8 +33,9 @@ from nqspy.shares.level import UNKNOWN_RUN, Divide, Level, Terms
 
 
 class Balance:
-    """Accounts of a domain, built from the stored accounts and from what runs. ``terms``: in force;
-    ``groups``: level of the groups; ``changed``: keys of accounts with rows to write."""
+    """Accounts of a domain (`balance_of`), built from the stored accounts and from what runs; `charging`
+    keeps them up to date at each event. ``terms``: in force; ``groups``: level of the groups; ``changed``:
+    keys of accounts with rows to write."""
 
     def __init__(self, site: Site, domain: str) -> None:
         self._accounts, self._domain = site.accounts, domain
@@ -115,7 +116,7 @@ class Balance:
         return list(self._users)
 
     def recharge(self, group: str, owner: str, rate: int) -> None:
-        """Add ``rate`` to that at which an owner in a group is charged from now on (thousandths of a PE)."""
+        """Add ``rate`` (1/1000 PE, may be negative) to the rate at which a user in a group is charged."""
         groups, users = self.groups, self.users(group)
         if group in groups.members() and owner in users.members():  # they stay in W
             groups.work[group].rate += rate
@@ -124,7 +125,7 @@ class Balance:
             self.change(group, owner, rate)
 
     def change(self, group: str, owner: str, rate: int = 0, pes: int = 0, ready: int = 0) -> None:
-        """Add to an owner's work in a group from now on: rate (1/1000 PE), PEs in use, startable PEs."""
+        """Add to a user's work from now on: rate (1/1000 PE), PEs in use, startable PEs; negative: less."""
         terms, users = self.terms, self.users(group)
         self.groups.change_one(group, rate, pes, ready, terms)
         users.change_one(owner, rate, pes, ready, terms)
@@ -133,7 +134,7 @@ class Balance:
         self.changed.update(account_keys(self._domain, group, owner))
 
     def ready(self, pairs: Iterable[tuple[str, int]]) -> None:
-        """Record what a pass found startable: PEs by ``GROUP:USER``."""
+        """Record the PEs that a pass found startable, by ``GROUP:USER``; others keep their number."""
         for pair, pes in pairs:
             group, _, owner = pair.partition(":")
             self._ready[pair] = pes
@@ -150,7 +151,7 @@ class Balance:
         return self._ready
 
     def charge(self, at: Instant, amounts: Mapping[str, Mapping[str, float]]) -> None:
-        """Let time pass up to ``at``, and charge use (ms) that was not counted in it, by group and owner."""
+        """Let time pass up to ``at``; charge use (ms) that rates did not count in it, by group and owner."""
         terms, changed, known = self.terms, self.changed, self._users
         of_groups = {group: sum(of_users.values()) for group, of_users in amounts.items()}
         changed.update(self.groups.charge(at, of_groups, terms))

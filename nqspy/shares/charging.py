@@ -1,5 +1,5 @@
-"""Charges of attempts, and of accounts at each event (`engine.lifecycle`). Reports charge by the same
-`amount`."""
+"""Charging of use: `engine.lifecycle` calls these functions at each event to charge attempts, and the
+accounts of their groups and owners. Reports charge by the same `amount`."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
@@ -22,19 +22,20 @@ MEASURABLE = 1_000
 
 
 def amount(used: Used, charge: str, request: Request, held_by: Callable[[Request], int]) -> int:
-    """Return the charge for a use (`Usage.charge`), ms of CPU or PE time; ``held_by``: returns PEs held."""
+    """Return the charge (ms) for a use: its CPU time if ``charge`` (`Usage.charge`) is ``cpu``, else its wall
+    time times the PEs that ``held_by`` returns for the request."""
     return used.cpu if charge == "cpu" else used.wall * held_by(request)
 
 
 def uncharged(attempt: Attempt, at: Instant) -> int:
-    """Return the time (ms) since an attempt was last charged; 0: it was never charged."""
+    """Return the time (ms) from an attempt's last charge to ``at``; 0: none, or it was never charged."""
     last = attempt.charged_at
     return at - last if last is not None and last < at else 0
 
 
 def counted(request: Request, at: Instant, span: int | None = None) -> float:
-    """Return the use (ms) that a running attempt is assumed to have had since its last charge, a ``span``
-    (`uncharged`, if known) ago."""
+    """Return the use (ms) that an attempt is assumed to have had since its last charge, by its rate; 0: it
+    does not run. ``span``: the time since then (`uncharged`), if the caller knows it."""
     run = request.attempt
     if run is None or request.state is not _RUNNING:
         return 0.0
@@ -119,8 +120,8 @@ def advance_all(site: Site, at: Instant) -> None:
 
 
 def begin(site: Site, request: Request, at: Instant) -> None:
-    """Charge an attempt that begins or goes on from now on, at first as if all its PEs were busy. Called
-    before its state changes."""
+    """Begin to charge an attempt that starts or resumes, at first as if all its PEs were busy. Called before
+    its state changes."""
     domain, spec = _domain(site, request), request.spec
     _advance(site, domain, at, (spec.group,))
     rate = request.run.rate or site.held_by(request) * PE
@@ -130,7 +131,7 @@ def begin(site: Site, request: Request, at: Instant) -> None:
 
 
 def charge_suspended(site: Site, request: Request, at: Instant) -> None:
-    """Charge an attempt that is suspended for its counted use, and end its rate; before its state changes."""
+    """Charge an attempt, before it is suspended, for the use assumed since its last charge; end its rate."""
     if request.state is _RUNNING:
         domain, run = _domain(site, request), request.run
         span = uncharged(run, at)
@@ -140,7 +141,7 @@ def charge_suspended(site: Site, request: Request, at: Instant) -> None:
 
 
 def settle(site: Site, request: Request, used: Used, at: Instant) -> None:
-    """Charge the rest of the whole use of an attempt that has ended, and stop its rate."""
+    """Charge an attempt that has ended for what is not charged yet of its whole use, and stop its rate."""
     domain = _domain(site, request)
     _charge(site, domain, [(request, used)], at)
     if request.state is _RUNNING:
@@ -154,7 +155,7 @@ def _leave(site: Site, domain: str, request: Request) -> None:
 
 
 def ready(site: Site, pairs: Iterable[tuple[str, int]], at: Instant) -> None:
-    """Record the work that could start, as a pass reports it, by ``GROUP:OWNER`` (`domains.account_key`)."""
+    """Record the PEs that could start, as a pass reports them, by domain, group and owner (`account_key`)."""
     by_domain: dict[str, list[tuple[str, int]]] = {}
     for key, pes in pairs:
         domain, _, pair = key.rpartition("/")
@@ -167,7 +168,7 @@ def ready(site: Site, pairs: Iterable[tuple[str, int]], at: Instant) -> None:
 
 
 def remember(site: Site, request: Request, used: Used) -> None:
-    """Store the use of an ended request, from which that of its group's next ones is estimated."""
+    """Store use and run time of an ended request, from which its group's next use and the bound b follow."""
     domain = _domain(site, request)
     key = account_key(domain, f"g:{request.spec.group}")
     recent, runs = account_of(site.accounts, key).recent, site.past_of(domain).runs
@@ -180,8 +181,8 @@ def remember(site: Site, request: Request, used: Used) -> None:
 
 
 def correct_use(site: Site, group: str, value: int, at: Instant) -> None:
-    """Set the decayed use of a group with all below it to ``value`` (ms): scale their accounts, or set its
-    own if all are 0."""
+    """Set the decayed use of a group with all below it to ``value`` (ms): scale the accounts of these groups
+    and their users, or set its own account if all are 0."""
     half_life, former = site.settings.usage.half_life, site.use_of(group, at)
     keys = site.accounts_of(group) if former else [f"g:{group}"]
     for key in keys:
@@ -200,7 +201,7 @@ def tune(site: Site) -> None:
 
 
 def before_settings(site: Site, heads: Collection[str], at: Instant) -> None:
-    """Bring accounts up to the instant ``at``, before settings below these heads (``usage``) change."""
+    """Bring accounts up to ``at`` before settings change; ``heads``: their first words, like ``usage``."""
     if "usage" in heads:
         for key, account in site.accounts.items():
             account.value = account.at_time(at, site.settings.usage.half_life)

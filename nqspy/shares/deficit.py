@@ -41,7 +41,7 @@ class Deficit(ShareRule):
         balance_of(site, domain).charge(at, missing)
 
     def values(self, names: Iterable[str]) -> list[float]:
-        """Return max(0.01, (2b + K) / 4b) of each name; a group without work counts as one that begins."""
+        """Return max(0.01, (2b + K) / 4b) of each name; a member without work counts with the mean S."""
         present, targets, committed = self.standing.present, self.standing.targets, self._committed
         most, whole, values = 2 * self.terms.bound, committed.whole, []
         for name in names:

@@ -7,7 +7,7 @@ from operator import itemgetter
 from nqspy.model.people import Group, capped_pes, with_default, without_share
 
 MOST = 1_000
-"""Divisions kept at most: few come, again and again."""
+"""Most divisions that an object keeps: few come, again and again."""
 
 ROUNDING = 1e-9
 """Rest of PEs that counts as 0: it comes from rounding in sums."""
@@ -16,8 +16,8 @@ ROUNDING = 1e-9
 class Division:
     """Division of ``pes`` PEs along the share tree. What a group cannot use goes to its siblings by weight,
     then to those of its parent. A group without a share (`without_share`) has no right to a part: it gets
-    what all others leave, in equal parts. Requests charged to a group that has groups below it count beside
-    these with weight 1. Caps are parts of the ``machine``'s PEs, of which ``pes`` may be a domain's."""
+    what all others leave, in equal parts. A group's own requests share with the groups below it, with weight
+    1. Caps are parts of the ``machine``'s PEs, of which ``pes`` may be a domain's."""
 
     def __init__(self, groups: Mapping[str, Group], pes: int, machine: int | None = None) -> None:
         self._groups, self._pes = with_default(groups), pes
@@ -30,8 +30,8 @@ class Division:
             self._below.setdefault(parent, []).append(name)
 
     def of(self, wanted: Mapping[str, int]) -> dict[str, float]:
-        """Return the PEs that each group with work would hold, with groups below it; ``""`` has their sum.
-        ``wanted``: PEs that a group's own requests could use."""
+        """Return the PEs that each group with work would hold, with groups below it, by name; ``""`` has
+        their sum. ``wanted``: PEs that a group's own requests could use, by name."""
         return self._cached(wanted)[0]
 
     def parts(self, wanted: Mapping[str, int]) -> dict[str, float]:
@@ -103,7 +103,8 @@ class Division:
         own: dict[str, float],
         alike: bool,
     ) -> None:
-        """Divide PEs among groups below a parent; ``alike``: equally, down to the groups without a share."""
+        """Divide PEs among the groups below a parent into ``found`` (each with groups below) and ``own`` (its
+        own requests). ``alike``: in equal parts, down to the groups without a share."""
         names = [name for name in self._below.get(parent, ()) if needs[name] > 0]
         weights = {name: 1 if alike else self._groups[name].share for name in names}
         most = {name: min(float(needs[name]), self._most(name) - found.get(name, 0.0)) for name in names}

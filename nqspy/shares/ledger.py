@@ -198,8 +198,8 @@ class FairShare:
                 not_counted((group, owner, more - counted(request, now)))
 
     def usage(self, group: str | None = None, owner: str | None = None) -> float:
-        """Return use as a fraction of the whole: of a group and all below, of a user, or of a user in a
-        group."""
+        """Return use as a fraction of the whole, 0 if there is none: of a group and all below, of a user, or
+        of a user in a group."""
         totals = self._totals
         if totals.all <= 0:
             return 0.0
@@ -264,7 +264,7 @@ class FairShare:
         return Stock(self._site, domain, self.now, proxy(self), startable)  # a proxy makes no circle
 
     def committed_at(self, level: str) -> Committed:
-        """Return the committed use of groups (`ALL`) or users of group ``level``; later starts are added."""
+        """Return the committed use of groups (`ALL`) or users of group ``level``; later starts go into it."""
         if level == ALL:
             if self._groups is None:
                 self._groups = Committed()

@@ -106,10 +106,10 @@ Divide = Callable[[Mapping[str, int]], dict[str, float]]
 
 
 class Level:
-    """Members that share: the groups, or the users of one group. ``find`` returns the entry of a name,
-    creating it, ``peek`` only an existing one; ``key``: beginning of the accounts' keys. ``divide`` returns
-    the entitlements of members that want so many PEs; ``cuts``: none counts for more than all PEs. ``spent``:
-    use charged to all so far (only at the level of groups)."""
+    """Members that share: the groups, or the users of one group. ``work``: of each; ``at``: how far time has
+    passed. ``find`` returns the entry of a name, creating it, ``peek`` only an existing one; ``key``:
+    beginning of the accounts' keys. ``divide`` returns entitlements of members that want so many PEs;
+    ``cuts``: none counts for more than all PEs. ``spent``: use charged to all so far (groups only)."""
 
     def __init__(
         self,
@@ -245,8 +245,8 @@ class Level:
                 entry.present = terms.clipped(present)
 
     def correct(self, amounts: Mapping[str, float], terms: Terms) -> Collection[str]:
-        """Charge more use (ms; or less) than was counted, by name, in the time that has just passed; return
-        the keys of changed accounts. It is divided as that time was: members that came since do not count."""
+        """Charge use by name (ms; negative: less) that rates did not count in the time that passed last;
+        return keys of changed accounts. It is divided as that time was, without members that came since."""
         if self._within != terms.bound:
             self._clip(terms)
         if not amounts:

@@ -25,8 +25,8 @@ ALL = ""
 
 
 class Charge(NamedTuple):
-    """Use that is charged. ``more``: ms; ``missing``: the part of it that was not counted before; ``span``:
-    time over which it was used (ms)."""
+    """Use of an attempt since its last charge. ``more``: all of it (ms); ``missing``: the part that its rate
+    did not count; ``span``: time over which it was used (ms)."""
 
     group: str
     owner: str
@@ -48,7 +48,7 @@ class Committed:
 
 
 class Uses(Protocol):
-    """Part of a ledger that rules use. ``level``: `ALL` for the groups, or a group's name for its users."""
+    """Part of a ledger (`FairShare`) that rules use. ``level``: `ALL` (groups), or a group (its users)."""
 
     @property
     def committed(self) -> Sequence[tuple[str, str]]:

@@ -41,7 +41,7 @@ class Stock:
         return of_group if owner is None else (1 - OWN) * of_group + OWN * self.rule(group).value(owner)
 
     def rule(self, level: str) -> ShareRule:
-        """Return the share rule in force with what the members of a level are owed now (`ALL`: groups)."""
+        """Return the share rule in force, made for a level (`ALL`: groups) with what is owed there now."""
         rule = self._rules.get(level)
         if rule is None:
             stored, terms = self._stored(level), self._balance.terms
@@ -53,7 +53,7 @@ class Stock:
         return rule
 
     def accounts(self, level: str) -> Level:
-        """Return a copy of the accounts of a level, brought up to now."""
+        """Return a copy of a level's accounts, brought up to now, with the work that could start now."""
         if level not in self._accounts:
             terms = self._balance.terms
             copy = self._accounts[level] = self._stored(level).copy()
@@ -80,7 +80,7 @@ class Stock:
         return newly
 
     def _missing(self, level: str) -> Mapping[str, float]:
-        """Return the uncounted use (ms) at a level, by group or user."""
+        """Return the use (ms) at a level that rates did not count (`Uses.uncounted`), by group or user."""
         return self._missing_by_level.get(level, {})
 
     @cached_property
