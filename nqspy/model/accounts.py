@@ -9,7 +9,7 @@ from nqspy.model.ids import Instant
 
 
 def remaining(span: float, half_life: int) -> float:
-    """Return the part of a use that is left after a time ``span`` (ms): half after each half-life."""
+    """Return the part (0 to 1) of a use that is left after ``span`` ms: half after each half-life (ms)."""
     part: float = 2.0 ** (-span / half_life)
     return part
 
@@ -23,7 +23,7 @@ def remaining_of_even(span: float, half_life: int) -> float:
 
 
 def span_to(part: float, half_life: int) -> float:
-    """Return the time (ms) in which a use decays to 1 / ``part`` of it."""
+    """Return the time (ms) after which 1 / ``part`` of a use is left."""
     return log2(part) * half_life
 
 
@@ -34,12 +34,12 @@ def lasting_use(rate: float, half_life: int) -> float:
 
 @dataclass(slots=True)
 class Entry:
-    """Both accounts of one group, or of one user in a group, in the unit that is charged (ms). (No Struct: it
-    is written whenever time passes, and writing a Struct takes twice as long.) ``past`` (L) and ``present``
-    (S) as of ``asof``; both stand still while the member is not in W, the set of members with work. ``away``:
-    since when it is not in W (None: it is). ``ready``: PEs for which its requests could start (users only).
-    ``entitled``, ``got``, ``whole``: its entitlement, its charge and the charge of all, while it was in W,
-    since the present shift began. ``left``: the charge of all ever until it left W (groups only)."""
+    """Both accounts of what one group, or one user in a group, is owed, in the unit that is charged (ms). (No
+    Struct: it is written whenever time passes, and writing a Struct takes twice as long.) ``past`` (L) and
+    ``present`` (S) as of ``asof``; both stand still while the member is not in W, the set of members with
+    work. ``away``: since when it is not in W (None: it is). ``ready``: PEs for which its requests could start
+    (users only). ``entitled``, ``got``, ``whole``: its entitlement, its charge and the charge of all while it
+    was in W, since the shift began. ``left``: the charge of all ever until it left W (groups only)."""
 
     past: float = 0.0
     present: float = 0.0
@@ -76,13 +76,13 @@ class Account:
         return Account(self.value, self.at, list(self.recent), self.entry.copy())
 
     def at_time(self, now: Instant, half_life: int) -> float:
-        """Return the value (ms) at ``now``: half is forgotten after each half-life."""
+        """Return the use (ms) decayed from ``at`` to ``now``: half is forgotten in each half-life."""
         if not self.value or now <= self.at:
             return self.value
         return self.value * remaining(now - self.at, half_life)
 
     def add(self, more: float, at: Instant, half_life: int) -> None:
-        """Add ``more`` use (ms) at an instant, after decay up to then."""
+        """Let the account decay to the instant ``at``, then add ``more`` use (ms)."""
         if at > self.at:
             self.value *= remaining(at - self.at, half_life)
             self.at = at

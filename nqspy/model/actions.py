@@ -1,4 +1,4 @@
-"""Actions that passes decide and the daemon does. Each names request and attempt: repeating is harmless."""
+"""Actions that passes decide and the daemon does. Each on an attempt names it: repeating is harmless."""
 
 from dataclasses import dataclass, field
 
@@ -30,9 +30,9 @@ class OfAttempt(Action):
 @dataclass(frozen=True, slots=True)
 class Start(OfAttempt):
     """Start this attempt of a request on these PEs, with these ``units`` of consumables. ``forced``: an exit
-    or operator wants it past limits. ``until``: it is ended then (`Spec.contract`). ``passing``: it passes a
-    reservation without a time. ``lacked``: sizes on which it would have ended sooner, each with the code of
-    why it could not. ``cleared``: a block of PEs was cleared for it, so it may delay reservations."""
+    or operator wants it past limits. ``until``: it is ended then (`Spec.contract`). ``passing``: it starts
+    past a reservation of unknown time. ``lacked``: sizes on which it would have ended sooner, each with the
+    code of why it could not. ``cleared``: PEs were cleared for it, so it may delay reservations."""
 
     pes: tuple[int, ...]
     forced: bool = False
@@ -46,8 +46,8 @@ class Start(OfAttempt):
 @dataclass(frozen=True, slots=True)
 class Suspend(OfAttempt):
     """Stop the processes of an attempt. It keeps its PEs unless ``parked``. ``page_out``: its memory is given
-    back to the system if the kernel can. ``leaving``: its PEs become free once it has moved out, which the
-    executor reports (`observations.ObservedMovedOut`)."""
+    back to the system if the kernel can. ``leaving``: its PEs become free only when the executor reports that
+    it has moved out (`observations.ObservedMovedOut`)."""
 
     cause: Cause = SCHEDULER
     text: str = ""
@@ -108,7 +108,8 @@ class Kill(OfAttempt):
 
 @dataclass(frozen=True, slots=True)
 class Redate(Action):
-    """Set the date in queue of these waiting requests, together with the start of ``cause``, or neither."""
+    """Set the date in queue of these waiting requests, as an exit asked, in one commit with the start of
+    ``cause``. If that start fails, it is dropped."""
 
     seqs: tuple[Seq, ...]
     date: Instant
@@ -158,10 +159,10 @@ class Forget(OfAttempt):
 
 
 class ExitFailure(Struct, frozen=True):
-    """Failure of a user exit in a pass: which exit, on which request (None: on no single one), and the error.
-    ``off``: the exit is switched off. ``rests``: an owner, and until when the exit is not asked about that
-    owner's requests, after failures in a row: text behind "exit NAME failed". ``lost``: its process died, and
-    ``rests`` is the owner alone."""
+    """Failure of a user exit: which exit, on which request (None: on no single one), and the error. ``off``:
+    the exit is switched off. ``rests``: if it is not asked about an owner's requests for a while, text on
+    that behind "exit NAME failed"; empty: it is asked. ``lost``: the exit's process died, and ``rests`` is
+    only the name of that owner."""
 
     exit: str
     seq: Seq | None

@@ -21,7 +21,7 @@ class ArraySpec(Struct, frozen=True):
 
 
 class HeldIndices(Struct, frozen=True, omit_defaults=True):
-    """Indices held by these letters, for a reason; ``never``: why what they wait for can never happen."""
+    """Indices held by these letters, for a reason; ``never``: why they wait in vain (empty: they do not)."""
 
     indices: Runs
     letters: str
@@ -66,7 +66,7 @@ def counted(spec: ArraySpec | None) -> int:
 
 
 def begin(spec: ArraySpec, each: tuple[Seq, ...]) -> ArrayState:
-    """Return the state at submission. ``each``: other arrays; each index waits for the same index of them."""
+    """Return the state at submission. ``each``: arrays; an index waits for the same index of each of them."""
     awaiting = tuple((seq, spec.indices) for seq in each)
     return ArrayState(spec.indices, () if each else spec.indices, awaiting=awaiting)
 
@@ -133,7 +133,7 @@ def dropped(state: ArrayState, removed: Runs) -> ArrayState:
 
 
 def hold(state: ArrayState, some: Runs, letter: str, text: str, never: str = "") -> ArrayState:
-    """Return the state with one more hold letter on these indices; for the rest see `HeldIndices`."""
+    """Return the state with one more hold letter on these indices, and its reason (see `HeldIndices`)."""
     some = touched = indices.both(state.left, some)
     held: list[HeldIndices] = []
     for each in state.held:
@@ -148,7 +148,8 @@ def hold(state: ArrayState, some: Runs, letter: str, text: str, never: str = "")
 
 
 def release(state: ArrayState, some: Runs, letters: str) -> ArrayState:
-    """Return the state without these hold letters on these indices; without ``s``, they await no array."""
+    """Return the state without these hold letters on these indices. If ``s`` is one of the letters, these
+    indices no longer wait for other arrays either."""
     held: list[HeldIndices] = []
     for each in state.held:
         both = indices.both(each.indices, some)
@@ -161,12 +162,12 @@ def release(state: ArrayState, some: Runs, letters: str) -> ArrayState:
 
 
 def met(state: ArrayState, array: Seq, some: Runs) -> ArrayState:
-    """Return the state after these indices no longer wait for their indices of another array."""
+    """Return the state after these indices no longer wait for their indices of the array ``array``."""
     return _settled(state, some, awaiting=_not_awaiting(state.awaiting, some, array))
 
 
 def failed(state: ArrayState, array: Seq, some: Runs, text: str) -> ArrayState:
-    """Return the state after what these indices wait for in another array became impossible."""
+    """Return the state after these indices turned out to wait in vain for another array: held with ``s``."""
     return hold(met(state, array, some), some, "s", text, text)
 
 

@@ -57,7 +57,7 @@ def _mask(ranges: tuple[str, ...], total: int) -> Mask:
 
 
 def pes_of(domains: Mapping[str, Domain], name: str, total: int) -> Mask:
-    """Return a mask over a machine's ``total`` PEs that is True for the PEs of the domain ``name``."""
+    """Return a mask over a machine's ``total`` PEs: True for those of the domain ``name`` (unknown: none)."""
     if name != APPLICATION:
         return _mask(domains[name].pes, total) if name in domains else np.zeros(total, dtype=bool)
     others = [each for each in domains.values() if each.name != APPLICATION]
@@ -68,14 +68,14 @@ def pes_of(domains: Mapping[str, Domain], name: str, total: int) -> Mask:
 
 
 def blocks(pes: Ints) -> tuple[Ints, Ints]:
-    """Return the first PE and the length of each run of adjacent numbers; ``pes`` are in ascending order."""
+    """Return first PE and length of each run of adjacent numbers, as arrays; ``pes`` must be ascending."""
     starts = np.flatnonzero(np.diff(pes, prepend=-2) != 1)
     return pes[starts], np.diff(starts, append=len(pes))
 
 
 class Board:
-    """The PEs of ``domain`` (the mask ``own``) with their holders; nothing may start on the ``offline`` ones.
-    A pass changes its own copy. ``held``: number of holders of each PE. ``size``: number of the domain's PEs.
+    """The PEs of a domain (the mask ``own``) with their holders; a pass works on its own copy. Nothing may
+    start on ``offline`` ones. ``held``: number of holders of each PE. ``size``: number of the domain's PEs.
     ``usable``: mask of those not offline. ``having_room``: mask of those with a free slot, of which there are
     ``free`` (only this class may change the masks)."""
 
@@ -152,7 +152,7 @@ class Board:
         return len(self._offline)
 
     def lost(self) -> set[int]:
-        """Return the offline PEs that nothing holds."""
+        """Return the domain's offline PEs that no request holds."""
         return {pe for pe in self._offline if not self.held[pe]}
 
     def overfull(self) -> bool:

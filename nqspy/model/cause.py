@@ -29,7 +29,7 @@ class Cause(Struct, frozen=True):
 
     @property
     def code(self) -> str:
-        """Code of the reason of a request that this cause suspended."""
+        """`ReasonCode` of a request that this cause has suspended, as text."""
         return _CODES.get(self.kind, "SUSPENDED")
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ def declare_feature(name: str) -> Cause:
 
 
 def cause_of(text: str) -> Cause:
-    """Return the cause that the text of an old event names: shift or probe, part, feature, else operator."""
+    """Return the cause that an old event's text names: a shift, probe, part or feature, else an operator."""
     kind, _, name = text.partition(" ")
     for each in _NAMED:
         if name and kind == each:

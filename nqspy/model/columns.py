@@ -23,7 +23,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 class Numbers:
-    """Numbers for names, from 0 upward, so that names fit into columns."""
+    """Numbers for names, from 0 upward, so that names fit into columns. ``names``: the names by number."""
 
     __slots__ = ("_by_name", "names")
 
@@ -59,13 +59,13 @@ class Numbers:
 
 
 LEAST_NAMES = 10_000
-"""Least number of names before unused ones are dropped."""
+"""Least value of `Dictionary.limit`: with fewer names and pairs, unused ones are never dropped."""
 
 
 @dataclass(slots=True)
 class Dictionary:
-    """Numbers of owners, groups, names, pairs ``GROUP:OWNER`` and needs. When there are more than ``limit``
-    names or pairs, `compact` drops the unused ones."""
+    """Numbers for names in the columns of all queues: owners, groups, request names, pairs ``GROUP:OWNER``
+    and needs. When there are more than ``limit`` names or pairs, `compact` drops the unused ones."""
 
     owners: Numbers = field(default_factory=Numbers)
     groups: Numbers = field(default_factory=Numbers)
@@ -75,7 +75,7 @@ class Dictionary:
     limit: int = LEAST_NAMES
 
     def is_full(self) -> bool:
-        """True if names that no queued request has should be dropped now."""
+        """True if there are more names or pairs than ``limit``, so that `compact` should run."""
         return len(self.names) > self.limit or len(self.pairs) > self.limit
 
     def copy(self) -> "Dictionary":
@@ -84,7 +84,7 @@ class Dictionary:
         return Dictionary(owners, groups, names, pairs, needs, self.limit)
 
     def by_column(self) -> tuple[tuple[str, Numbers], ...]:
-        """Return each column that holds names as numbers, with the `Numbers` of these names."""
+        """Return (column, numbers) for each column of `Columns` that holds names as numbers."""
         return (
             ("owner", self.owners), ("group", self.groups), ("name", self.names), ("pair", self.pairs),
             ("needs", self.needs),
@@ -92,8 +92,9 @@ class Dictionary:
 
 
 class Pairs(Struct, frozen=True):
-    """Pairs of owner and group. ``numbers``: as in `Dictionary.pairs`; ``keys``: their (owner, group);
-    ``groups``: names; ``place``: index of each pair's group; ``rows``: keys of each group by owner."""
+    """Pairs of owner and group, by position. ``numbers``: their numbers in `Dictionary.pairs`; ``keys``:
+    (owner, group); ``place``: index of the pair's group in ``groups``. ``rows``: for each of ``groups``, a
+    dictionary from owner to the pair's position."""
 
     numbers: Ints
     keys: Sequence[tuple[str, str]]
@@ -115,8 +116,8 @@ def pairs_of(numbers: Ints, names: Iterable[str]) -> Pairs:
 
 
 class Extremes:
-    """Greatest (or ``least``) value of each column that was asked for, in ``known``. It counts the rows that
-    have that value, so a column is searched again only after the last of these rows is gone."""
+    """Greatest (``least``: least) values of columns. ``known``: for each column asked for, (value, number of
+    rows that have it), so that a column is searched again only after the last of these rows is gone."""
 
     __slots__ = ("_least", "known")
 
@@ -125,7 +126,7 @@ class Extremes:
         self.known: dict[str, tuple[float, int]] = {}
 
     def of(self, name: str, values: npt.NDArray[Any]) -> float:
-        """Return the greatest (or least) value of a column that has these ``values``, at least one."""
+        """Return the greatest (or least) value of the column ``name``; ``values``: the column, not empty."""
         found = self.known.get(name)
         if found is None:
             value = (values.min() if self._least else values.max()).item()
@@ -133,7 +134,7 @@ class Extremes:
         return found[0]
 
     def added(self, arrays: Arrays, row: int) -> None:
-        """Count a row that was added, or written again after `removed`."""
+        """Count a row that was added, or written again after `removed`; ``arrays``: the columns by name."""
         for name, (value, count) in self.known.items():
             new = arrays[name].item(row)
             if new == value:
@@ -142,7 +143,7 @@ class Extremes:
                 self.known[name] = (new, 1)
 
     def removed(self, arrays: Arrays, row: int) -> None:
-        """Stop counting a row that is about to be removed."""
+        """Stop counting a row that is about to be removed or written again."""
         last = []
         for name, (value, count) in self.known.items():
             if arrays[name].item(row) == value:
@@ -159,12 +160,13 @@ def needs_key(names: tuple[str, ...], wanted: Wanted = ()) -> str:
 
 
 def turn_of(request: Request) -> int:
-    """Return the number that orders a request among those of one date in queue (from `place_of`)."""
+    """Return the number that orders requests with one date in queue, lower first: `place_of` as a rank."""
     return rank_of(place_of(request))
 
 
 def place_of(request: Request) -> Seq:
-    """Return the number that places a request among those of one date: for an array its next ready index."""
+    """Return the number (``seq``) that places a request among those of one date: that of its redating if it
+    has one, of an array that of its next ready index, else its own."""
     if request.redated is not None and request.redated.place is not None:
         return request.redated.place
     ready = () if request.array is None else request.array.ready
@@ -190,12 +192,13 @@ class _Column:
 
 
 class Columns:
-    """Columns over the queued requests of one queue; each property is an array of ``len(self)`` values.
-    ``cpu``, ``wall`` (ms) and ``memory`` (bytes): infinite without a finite limit in the request. ``date``:
-    date in queue (ms). ``count``: how many could start (of an array; else 1). ``turn``: order by number
-    (`turn_of`). ``given``: 1 if the owner gave the name. ``owner``, ``group``, ``name``, ``pair`` (owner in
-    group), ``needs``: numbers of a `Dictionary`. ``contract``: 1 if a hole suffices. ``priority``: the
-    owner's own (``qsub -p``), which ``prioritised`` rows have. ``version`` rises with every change."""
+    """Columns over the queued requests of one queue; each property is an array of ``len(self)`` values, one
+    for each row. ``cpu``, ``wall`` (ms) and ``memory`` (bytes): infinite without a finite limit in the
+    request. ``date``: date in queue (ms). ``count``: starts that it is ready for (of an array; else 1).
+    ``turn``: order within a date (`turn_of`). ``given``: 1 if the owner gave the name. ``owner``, ``group``,
+    ``name``, ``pair`` (owner in group), ``needs``: numbers of a `Dictionary`. ``contract``: 1 if it may start
+    in a short hole (`Spec.contract`). ``priority``: by ``qsub -p``, 0: none; ``prioritised``: number of rows
+    with another one. ``version`` rises with every change."""
 
     __slots__ = (
         "__dict__", "_arrays", "_counted", "_least", "_length", "_most", "_pairs", "_rows", "_summed",
@@ -306,7 +309,7 @@ class Columns:
         self.version += 1
 
     def redate(self, requests: list[Request], date: int) -> None:
-        """Set the date in queue of many requests at once, and their order within that date."""
+        """Write date (now ``date``, ms) and `turn` of these requests into their rows."""
         rows = [request.slot for request in requests]
         self._arrays["date"][rows] = date
         self._arrays["turn"][rows] = [turn_of(request) for request in requests]
@@ -356,13 +359,13 @@ class Columns:
         self._hold([np.concatenate((table, np.zeros_like(table)), axis=1) for table in self._tables])
 
     def by_pair(self) -> Ints:
-        """Return the number of rows by number of pair (owner in group). Read it before the next change."""
+        """Return the number of rows of each pair (owner in group), by its number. Read it before a change."""
         if self._counted is None:
             self._counted = np.bincount(self.pair)
         return self._counted
 
     def has_pair(self, pair: int) -> bool:
-        """Return True if a pair of owner and group has a row."""
+        """True if some row has this pair of owner and group, given by its number."""
         counts = self.by_pair()
         return pair < len(counts) and counts.item(pair) > 0
 
@@ -374,8 +377,8 @@ class Columns:
         return self._pairs
 
     def pes_by_pair(self) -> Ints:
-        """Return the sum of the PEs that rows ask for (arrays: for all ready indices) by number of pair. Read
-        it before the next change."""
+        """Return the PEs that the rows of each pair ask for (arrays: for all ready indices), by number of
+        pair. Read it before the next change."""
         if self._summed is None:
             self._summed = np.bincount(self.pair, self.pes * self.count).astype(np.int64)
         return self._summed
@@ -403,7 +406,7 @@ class Columns:
         return made
 
     def later(self, most: int) -> set[Seq]:
-        """Return the numbers of the requests behind the first ``most`` by date in queue and order number."""
+        """Return the numbers of the requests behind the first ``most``, in order of date and turn."""
         order = np.lexsort((self.turn, self.date))
         return set(self.seq[order[most:]].tolist())
 
@@ -414,8 +417,8 @@ class Columns:
 
 
 def compact(numbers: Dictionary, every: Iterable[Columns]) -> None:
-    """Drop the names that no row of ``every`` (all columns of the site) uses. The others keep their order, so
-    nothing sorted by number changes. It reads each row, so it runs only once the names have doubled."""
+    """Drop the names that no row of ``every`` (all columns of the site) has, and renumber the others in their
+    order, so nothing sorted by number changes. It reads each row: run it once the names have doubled."""
     columns = list(every)
     for name, known in numbers.by_column():
         used = np.unique(np.concatenate([getattr(each, name) for each in columns]))

@@ -52,7 +52,8 @@ class Submission(Struct, frozen=True):
 
 
 class Submit(Command, frozen=True):
-    """Submit these requests in order, all or none. A repeated ``key`` of a user gets the first answer."""
+    """Submit these requests in order, all or none. A repeated ``key`` of a user gets the first answer.
+    ``dry_run``: only say what would happen."""
 
     items: tuple[Submission, ...]
     key: str = ""
@@ -74,16 +75,16 @@ class Configure(Command, frozen=True):
 
 
 class ApplyFiles(Command, frozen=True):
-    """Apply the changed files of ``queues.d``: (name, content hash, commands in `encode` form) of each."""
+    """Apply changed files of ``queues.d``: of each its name, content hash, and commands in `encode` form."""
 
     files: tuple[tuple[str, str, tuple[dict[str, Any], ...]], ...]
 
 
 class Delete(RequestsCommand, frozen=True):
     """Delete waiting requests. Started ones: ``kill`` ends them by KILL, ``signal`` only sends that signal,
-    ``force`` ends them by TERM; else they are refused. ``owner``: refuse requests of others. ``mails``:
-    most mails to owners. ``cascade``: delete dependants too. ``lenient``: a request that has ended meanwhile
-    is no failure. ``history``: nor is one that had ended before; the answer says that its record stays."""
+    ``force`` ends them by TERM; else they are refused. ``owner``: refuse requests of others. ``mails``: most
+    mails to owners. ``cascade``: delete requests that wait for them too. ``lenient``: one that has ended
+    meanwhile is no failure. ``history``: nor one that had ended before; the answer says its record stays."""
 
     kill: bool = False
     signal: int | None = None
@@ -96,14 +97,14 @@ class Delete(RequestsCommand, frozen=True):
 
 
 class HoldRequests(RequestsCommand, frozen=True):
-    """Hold waiting requests. ``letter``: some of u, o, s, or "n": no hold (None: by the caller's role)."""
+    """Hold waiting requests. ``letter``: one or more of u, o, s; "n": no hold; None: by the caller's role."""
 
     cmd: ClassVar[str] = "hold"
     letter: str | None = None
 
 
 class ReleaseRequests(RequestsCommand, frozen=True):
-    """Remove holds that `HoldRequests` has set. ``lenient``: a request that is not held is no failure."""
+    """Remove holds of these letters (None: by the caller's role). ``lenient``: one not held is no failure."""
 
     cmd: ClassVar[str] = "release"
     letter: str | None = None
@@ -231,7 +232,7 @@ class Why(Query, frozen=True):
 
 
 class ShowObject(Query, frozen=True):
-    """Ask for ``show WHAT [NAMES]`` as data; ``options``: such as ``{"next": 1209600000}`` (ms ahead)."""
+    """Ask for ``show WHAT [NAMES]`` as data; ``options``: for example ``{"next": 1209600000}`` (ms ahead)."""
 
     cmd: ClassVar[str] = "show"
     what: str

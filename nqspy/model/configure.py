@@ -1,4 +1,4 @@
-"""Changes of the settings: how each is carried out, and what the whole settings must satisfy. Handlers try
+"""Changes of the settings: how each is carried out, and what the whole settings must satisfy. Commands try
 changes on a copy and refuse bad ones; `lifecycle` carries out the same changes on the site."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -30,8 +30,8 @@ def renamed(path: str) -> str:
 
 
 def apply_changes(settings: Settings, changes: Iterable[Change], upsert: bool = False) -> None:
-    """Carry out the changes in order. ``upsert``: creating an existing object changes it. Raises BadValue,
-    one line, at the first change that fails; the settings are then half changed, so use a copy."""
+    """Carry out the changes in order. ``upsert``: creating an existing object changes it instead of failing.
+    Raises BadValue at the first change that fails; the settings are then half changed, so use a copy."""
     for change in changes:
         apply_change(settings, change, upsert)
 
@@ -177,9 +177,9 @@ def copy_of(settings: Settings) -> Settings:
 
 
 class Trial:
-    """Settings on which changes are tried. An object is copied when a change first touches it; the others are
-    shared with the original. ``touched``: paths of the touched objects. ``plain``: no change so far can make
-    an object wrong that it does not touch."""
+    """Copy of ``settings`` on which a command tries changes before it records them. An object is copied when
+    a change first touches it; the others are shared with the original. ``touched``: paths of the touched
+    objects. ``plain``: True while a check of the touched objects alone is enough (`is_plain`)."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = copy(settings)
@@ -207,7 +207,7 @@ class Trial:
 
 
 def is_plain(settings: Settings, change: Change) -> bool:
-    """True if a change of ``settings`` cannot make an object wrong that it does not touch."""
+    """True if a change cannot make an object wrong that it does not touch, so no other needs a check."""
     kind, name, path = registry.split(renamed(change.path))
     if kind is None:
         return change.op != "delete"
@@ -269,7 +269,8 @@ def load(rows: dict[str, dict[str, Any]]) -> Settings:
 
 def problems(settings: Settings, touched: Collection[str] | None = None) -> list[str]:
     """Return a line for each error in the settings as a whole, such as unknown names. ``touched``: paths of
-    the objects changed since all was well (``queue/night``), to check only their effects; None: check all."""
+    the objects changed since all was right (``queue/night``), to check only their effects; None: check
+    all."""
     queues = _concerned(settings.queues, "queue", touched, lambda queue: queue.destinations)
     groups = _concerned(settings.groups, "group", touched, lambda group: (group.parent,))
     return [

@@ -59,7 +59,7 @@ VENDORS = {
 
 
 def vendor_of(consumable: Consumable, found: Found) -> str | None:
-    """Return the vendor of a consumable's devices: by its variable, else the one found; None: unknown."""
+    """Return the vendor of a consumable's devices: by its variable, else that of all found; None: unknown."""
     if consumable.env in VENDORS:
         return VENDORS[consumable.env]
     vendors = {device.vendor for device in found.devices}
@@ -87,12 +87,13 @@ def resource_of(name: str, unit: str) -> str:
 
 
 def resources_of(consumable: Consumable, found: Found) -> dict[str, str]:
-    """Return the units of a consumable by their names as resources (`resource_of`)."""
+    """Return the units of a consumable by their names as resources for probes (`resource_of`)."""
     return {resource_of(consumable.name, unit): unit for unit in units_of(consumable, found)}
 
 
 def offline_of(consumable: Consumable, found: Found, resources: Mapping[str, ResourceState]) -> list[str]:
-    """Return the units of a consumable that are not given out, in their order: set offline, or broken."""
+    """Return the units of a consumable that are not given out now, in their order: those set offline, and
+    those found broken by a probe (``resources``)."""
     away = set(consumable.offline)
     for resource, unit in resources_of(consumable, found).items() if resources else ():
         state = resources.get(resource)

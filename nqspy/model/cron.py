@@ -79,7 +79,7 @@ class Cron:
     """Day of the month and weekday must both fit (one of them begins with a star); else one is enough."""
 
     def days(self, year: int, sundays: Sundays = no_sundays) -> int:
-        """Return the days of a year on which it fires, as bits."""
+        """Return the days of a year on which it fires, as bits; ``sundays``: function for extra Sundays."""
         return _days_of(self, year) if sundays is no_sundays else self._days(year, sundays)
 
     def _days(self, year: int, sundays: Sundays) -> int:
@@ -213,7 +213,7 @@ def _fits_alone(fields: list[str]) -> bool:
 @lru_cache(maxsize=4096)
 def meeting(one: str, two: str) -> datetime | None:
     """Return the first time from 2026 on at which both expressions fire; None: they never do. Extra Sundays
-    do not matter: every date is a Sunday once in 28 years."""
+    are left out: every date is a Sunday once in 28 years anyway."""
     first, second = read(one), read(two)
     times = set(first.times) & set(second.times)
     for year in range(2026, 2054) if times else ():

@@ -100,7 +100,7 @@ def account_keys(domain: str, group: str, owner: str) -> tuple[str, str]:
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """Return the domain that a key of `Site.accounts` names, and the key without it."""
+    """Return (domain, key without the domain) of a key of `Site.accounts`."""
     if key[1] == ":":
         return APPLICATION, key
     domain, _, bare = key.partition("/")

@@ -31,7 +31,7 @@ class End(NamedTuple):
 
     @classmethod
     def of_object(cls, row: Mapping[str, Any]) -> End:
-        """Return the end in an object of ``qstat --json``."""
+        """Return the end in an object of ``qstat --json`` for a request that has ended."""
         return cls(row["end_reason"], row["exit_status"], row["exit_signal"])
 
     @property
@@ -48,7 +48,7 @@ class End(NamedTuple):
 
     @property
     def shown_status(self) -> int | None:
-        """``exit_status`` for people and programs: the script's, but never 0 for a bad end."""
+        """``exit_status`` for people and programs: the script's, or None; but never 0 for a bad end."""
         return self._own if self.status == 0 and not self.ok else self.status
 
     @property

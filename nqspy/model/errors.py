@@ -21,8 +21,8 @@ class NqspyError(Exception):
 
 class Refusal(NqspyError):
     """A well-formed command that may not be done (no such queue, no right, above a limit). ``kind``: its name
-    in the catalogue (`REFUSALS`), with values for its sentence, which is made when read. ``code``: a stable
-    word for programs; ``status``: exit status of the command line. A Refusal as ``reason`` sets both."""
+    in `REFUSALS`; ``values``: for the gaps of its sentence, which `str` fills. ``code``: a stable word for
+    programs; ``status``: exit status of the command. Both are those of ``reason`` if that is a Refusal."""
 
     def __init__(self, kind: str, **values: Any) -> None:
         super().__init__(kind)
@@ -36,7 +36,7 @@ class Refusal(NqspyError):
         return REFUSALS[self.kind].sentence.format_map(self.values)
 
     def as_message(self) -> dict[str, Any]:
-        """Return the fields that programs get: text, code and status."""
+        """Return what a program gets as JSON: ``text`` (the sentence), ``code`` and ``status``."""
         return {"text": str(self), "code": self.code, "status": self.status}
 
     @classmethod

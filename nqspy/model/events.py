@@ -1,6 +1,5 @@
 """Events: facts that changed the site, one Struct a kind. Kinds are only added; a later field has a default.
-The journal holds ``(n, at, kind, version, JSON of its fields)``; in order of ``n`` they give the same state.
-"""
+The journal holds ``(n, at, kind, version, JSON of its fields)``; by ``n`` they give the same site again."""
 
 import re
 from typing import Any, ClassVar, Literal
@@ -77,7 +76,8 @@ class RequestsEvent(Event, frozen=True):
 
 
 class Submitted(RequestEvent, frozen=True):
-    """A request was accepted into a queue. ``key`` and ``digest`` identify a repeated submission."""
+    """A request was accepted into a queue. ``key``: given by the user; with ``digest`` of the whole
+    submission, it identifies a repeated one."""
 
     spec: Spec
     queue: str
@@ -98,8 +98,8 @@ class Eligible(RequestsEvent, frozen=True):
 
 
 class Starting(AttemptEvent, frozen=True):
-    """A pass decided to start an attempt on these PEs and units; after the commit the executor starts it.
-    ``until``: end of its hole (`Spec.contract`); ``passing``, ``lacked``: as in `actions.Start`."""
+    """A pass decided to start an attempt on these PEs and units; the executor starts it after the commit.
+    ``until``: end of its hole (`Spec.contract`); the other fields as in `actions.Start`."""
 
     pes: tuple[int, ...]
     forced: bool = False
@@ -110,7 +110,7 @@ class Starting(AttemptEvent, frozen=True):
 
 
 class Started(AttemptEvent, frozen=True):
-    """The executor started an attempt. ``began``: instant of a start reported only after the end."""
+    """The executor started an attempt. ``began``: when, if it was reported only after the end (None: now)."""
 
     pes: tuple[int, ...]
     began: Instant | None = None
@@ -138,8 +138,8 @@ class Resumed(Event, Caused, frozen=True):
 
 
 class Exiting(AttemptEvent, frozen=True):
-    """The processes of an attempt have ended and its PEs are free; its output is being delivered. ``text``:
-    why it cannot be delivered yet."""
+    """The processes of an attempt have ended and its PEs are free; its output is being delivered. ``used``:
+    its whole use; ``text``: why the output cannot be delivered yet."""
 
     used: Used = Used()
     text: str = ""
@@ -171,7 +171,7 @@ class Requeued(AttemptEvent, frozen=True):
 
 class Held(Event, Caused, frozen=True):
     """Waiting requests were held. ``letter``: u (owner), o (operator), s (system). ``indices``, also in
-    events below: the concerned indices of an array; empty: all."""
+    events below: indices of an array to which the event is limited; empty: all."""
 
     seqs: tuple[Seq, ...]
     letter: str
@@ -181,7 +181,7 @@ class Held(Event, Caused, frozen=True):
 
 
 class Released(RequestsEvent, frozen=True):
-    """Hold ``letters`` were removed. ``aging``: age in the queue counts from now on (`age_from`)."""
+    """Hold ``letters`` were removed. ``aging``: the age in the queue counts from now on (`age_from`)."""
 
     letters: str
     who: str
@@ -260,9 +260,9 @@ class Deleted(RequestEvent, frozen=True):
 
 class Decided(Event, frozen=True):
     """A pass decided: its input, and failures of exits; its starts follow as events. ``as_of``: last event
-    that it saw. ``samples``: use, which is charged. ``short_of_pes``: some request waited only for PEs.
-    ``wait``: why examined requests wait (seq, code, source, text). ``ready``: ("GROUP:OWNER", PEs), see
-    `balance`. ``exits``: hooks that were asked; ``asked``: when."""
+    that it saw; ``asked``: when it was asked for. ``samples``: use, which is charged. ``short_of_pes``: some
+    request waited only for PEs. ``wait``: why examined requests wait (seq, code, source, text). ``ready``:
+    (``GROUP:OWNER``, PEs that could start), where that changed. ``exits``: hooks that were called."""
 
     as_of: int
     samples: tuple[tuple[Seq, Used], ...] = ()
@@ -276,8 +276,7 @@ class Decided(Event, frozen=True):
 
 class Reserved(Event, frozen=True):
     """Waiting requests got a reserved start, an earlier one, or the cause of a delay; None: the reservation
-    is taken back, for a cause in ``causes``. ``as_of``: number of the last event that freed something before
-    all reservations were last examined."""
+    is taken back, for the reason in ``causes``. ``as_of``: value for `Site.swept`."""
 
     starts: dict[Seq, Reservation | None]
     as_of: int = 0
@@ -290,13 +289,13 @@ class Reserved(Event, frozen=True):
 
 
 class Parted(RequestEvent, frozen=True):
-    """Indices of an array became requests of their own before they began: something concerns them alone."""
+    """Indices of an array became requests of their own before they began: something concerns only them."""
 
     indices: Runs
 
 
 class MovedOut(AttemptEvent, frozen=True):
-    """A suspended attempt has left its PEs, which are free now. ``took``: time that this took (ms);
+    """A suspended attempt has left its PEs, which are free now. ``took``: time since its suspension (ms);
     ``paged``: bytes that left the memory meanwhile."""
 
     took: int = 0
@@ -313,7 +312,7 @@ class Promised(Event, frozen=True):
 
 class ShiftChanged(Event, frozen=True):
     """Another shift is in force (None: no shift). ``fired``: instant of the firing that caused it;
-    ``manual``: an operator switched, ``until`` that instant if given."""
+    ``manual``: an operator switched, until the instant ``until`` if given."""
 
     shift: str | None
     former: str | None
@@ -330,7 +329,7 @@ class ShiftFailed(Event, frozen=True):
 
 
 class SettingsChanged(Event, frozen=True):
-    """Settings were changed, by all of these changes."""
+    """Settings were changed, by all of these changes. ``source``: file or shift that has them, if any."""
 
     changes: tuple[Change, ...]
     who: str = ""
@@ -359,7 +358,7 @@ class MachineFound(Event, frozen=True):
 
 
 class FilesApplied(Event, frozen=True):
-    """Files of ``queues.d`` were applied: content hashes by name."""
+    """Changed files of ``queues.d`` were applied: content hashes by name."""
 
     files: tuple[tuple[str, str], ...]
 
@@ -411,8 +410,8 @@ class Restored(Event, frozen=True):
 
 
 class Alarm(Event, frozen=True):
-    """Something that managers must know. ``since``: when it began, if before the event; ``failures``: of
-    user exits."""
+    """Something that managers must know. ``since``: instant at which it began, if before the event;
+    ``failures``: of user exits."""
 
     who: str
     text: str

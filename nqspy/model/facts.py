@@ -20,7 +20,7 @@ MOST = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Promise(Action):
-    """Store ``value`` (JSON data) of the proposing feature under ``key``; None: delete it."""
+    """Store ``value`` (JSON data) under ``key`` for the feature ``by`` that proposes it; None: delete it."""
 
     key: str
     value: Any = None
@@ -44,7 +44,7 @@ def store(site: Site, event: Promised) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON returns it (tuples as lists), so a restart keeps it. Raises TypeError."""
+    """Return a value as JSON returns it after a restart, with tuples as lists. Raises TypeError."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 

@@ -82,7 +82,7 @@ def wrong_of(probe: Probe) -> str | None:
 
 
 class ResourceState(Struct, frozen=True):
-    """Last result of a probe: ``ok`` or ``broken``, since when, and its text."""
+    """Last result of the probes of a resource or unit: ``ok`` or ``broken``, since when, and their text."""
 
     state: Health
     since: Instant
@@ -94,7 +94,7 @@ Level = Literal["high", "tight", "calm"]
 
 
 class Pressure(Struct, frozen=True):
-    """State of the machine's memory when it last mattered. ``used``: per cent in use of ``total`` bytes;
+    """State of the machine's memory by the last event on it. ``used``: per cent in use of ``total`` bytes;
     ``resident``: bytes in memory by request; ``people``: True if people work at a terminal. ``answered``: a
     request gave way or returned since then, so the next decision needs a new reading."""
 

@@ -30,7 +30,8 @@ DAY = 24 * HOUR
 
 def parse_named(text: str, names: Collection[str] | None) -> tuple[Seq, str] | None:
     """Return the request or array that ``17``, ``17.ymp``, ``17[].ymp`` or ``17.ymp@ymp`` names; for
-    ``17[3-9]`` the array, and its indices as text (else empty). None: wrong, or not at hosts ``names``."""
+    ``17[3-9]`` the array, and its indices as text (else empty). None: it is ill-formed, or its host is not in
+    ``names`` (None: any host)."""
     name, _, _at = text.partition("@")
     number, bracket, rest = name.partition("[")
     inside, closed, after = rest.partition("]") if bracket else ("", "", "")

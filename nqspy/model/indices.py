@@ -132,7 +132,7 @@ def minus(one: Runs, other: Runs) -> Runs:
 
 
 def pieces(one: Runs, other: Runs) -> Iterator[Run]:
-    """Yield the runs of `minus`, without joining neighbours: there may be very many."""
+    """Yield the runs of `minus` without joining neighbours, one by one because there may be very many."""
     return chain.from_iterable(_cut(run, _near(other, run)) for run in one)
 
 

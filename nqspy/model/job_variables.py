@@ -46,8 +46,8 @@ NUMBERED = "NQSPY_DEPENDENCY_"
 
 
 def leave_behind(variables: "Mapping[str, str]", *, stays: str = "") -> dict[str, str]:
-    """Return the variables without those of the job in which they were read; outside of a job all. A
-    ``TMPDIR`` that is not the job's scratch folder is the user's own and stays, and so does ``stays``."""
+    """Return the variables without those that describe the job in which they were read; outside of a job all.
+    A ``TMPDIR`` that is not the job's scratch folder is the user's own and stays, as does ``stays``."""
     if ATTEMPT not in variables:
         return dict(variables)
     scratch = variables.get("PBS_NODEFILE", "").rpartition("/")[0]

@@ -58,16 +58,16 @@ class Lifetime(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Lifetimes:
-    """Known lifetimes, by the order of last ends. ``wider``: the last runs of each wider kind; after a
-    restart it is rebuilt from the keys, one key after another. ``closed``: nothing more is recorded, because
-    results of a simulation are no evidence."""
+    """Run times of ended requests by key, in the order of their last ends (``known``). ``wider``: the last
+    runs of each wider kind; after a restart it is rebuilt from the keys, one after another. ``closed``: True
+    in a simulation: nothing more is recorded, because its results are no evidence."""
 
     known: dict[Key, Lifetime] = field(default_factory=dict)
     closed: bool = field(default=False, compare=False)
     wider: dict[Kind, tuple[Lived, ...]] = field(default_factory=dict, compare=False)
 
     def add(self, key: Key, run: Lived, n: int) -> Iterator[Key]:
-        """Record a run that ended by event ``n``. Yield the keys that changed or were dropped."""
+        """Record a run that ended by event ``n``, and yield the keys that changed or were dropped."""
         if self.closed:
             return
         former = self.known.pop(key, None)
@@ -89,7 +89,7 @@ class Lifetimes:
 
     def sure(self, key: Key, percent: float) -> int:
         """Return the least part (thousandths) of its wall limit within which a request of this key ends with
-        that probability (per cent)."""
+        that probability (per cent); `WHOLE`: unknown."""
         found = self.known.get(key)
         return WHOLE if found is None else found.sure_part(percent)
 
@@ -105,11 +105,11 @@ class Lifetimes:
                 yield runs
 
     def of_owner(self, key: Key) -> Sequence[Sequence[Lived]]:
-        """Return the runs that `kinds` yields, without the last, which are runs of all owners."""
+        """Return the runs that `kinds` yields, without the last kind, which has runs of all owners."""
         return tuple(self.kinds(key))[:-1]
 
     def latest(self) -> Sequence[Lived]:
-        """Return the last runs of all requests."""
+        """Return the last `RECENT` runs of all requests, oldest first."""
         return self.wider.get((), ())
 
     def copy(self, closed: bool = False) -> "Lifetimes":
@@ -137,8 +137,8 @@ def key_of(request: Request) -> Key:
 
 
 def run_of(event: ev.Ended, limit: int | None, guess: int | None = None) -> Lived | None:
-    """Return the run to record for an end by itself or by a limit, with wall limit and best guess (ms; None:
-    it had none); None for other ends."""
+    """Return the run to record for the end of a request, with its wall limit and best guess (ms; None: it had
+    none); None if it ended otherwise than by itself or by a limit."""
     crashed = event.end_reason == "signal" and event.exit_signal in _CRASHES
     if event.end_reason not in _INFORMATIVE and not crashed:
         return None

@@ -43,7 +43,7 @@ class Machine:
 
 class Device(Struct, frozen=True):
     """A device that can be given out. ``vendor``: ``nvidia`` or ``amd``; ``unit``: its name; ``files``:
-    device files; ``cpus``: CPUs near it (empty: unknown); ``numbers``: of the device files (``195:0``)."""
+    device files; ``cpus``: CPUs near it (empty: unknown); ``numbers``: MAJOR:MINOR of the device files."""
 
     vendor: str
     unit: str
@@ -283,7 +283,7 @@ def check_machine(machine: Machine) -> Iterable[str]:
 
 
 def suggestion(pes: int, per_node: int) -> str:
-    """Return text with the shape for so many PEs that has sides that differ least; or why there is none."""
+    """Return text with the shape for ``pes`` PEs that is nearest to a cube, or with why there is none."""
     if pes % per_node:
         return f"{pes} PEs are not a multiple of pes_per_node={per_node}"
     sides = [n for n in range(1, pes + 1) if pes % n == 0]

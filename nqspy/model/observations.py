@@ -22,14 +22,14 @@ class ObservedRunning(Observation, frozen=True):
 
 
 class ObservedUse(Observation, frozen=True):
-    """Use of a running attempt so far."""
+    """Use of a running attempt so far, measured at regular times."""
 
     used: Used = Used()
 
 
 class ObservedNote(Observation, frozen=True):
-    """A note on an attempt that was started: what it waits for before its script begins, or how it differs
-    from what its owner expects. An empty ``text`` removes the note."""
+    """A text on an attempt that was started, shown to people: what it waits for before its script begins, or
+    how it differs from what its owner expects. An empty ``text`` removes it."""
 
     text: str = ""
 

@@ -1,4 +1,4 @@
-"""Output paths of a request (interfaces.md 11): default, named, filled in; requests that share one."""
+"""Output paths of a request (interfaces.md 11): default, named, with gaps filled; shared by requests."""
 
 import re
 from collections.abc import Iterator
@@ -15,9 +15,8 @@ _GAP = re.compile(
 
 def fill(path: str, seq: Seq, spec: Spec, queue: str, host: str, attempt: int = 1) -> str:
     """Return a path with its gaps filled: ``%j`` (or ``$PBS_JOBID``) the identifier, ``%s`` its number,
-    ``%x`` the name, ``%u`` the owner, ``%q`` the queue, ``%r`` the attempt, ``%a`` the array index or
-    attempt, ``%%`` a percent sign. ``$PBS_ARRAY_INDEX``: the index or empty (of an array ``^array_index^``).
-    """
+    ``%x`` the name, ``%u`` the owner, ``%q`` the queue, ``%r`` the attempt, ``%a`` array index or attempt,
+    ``%%`` a percent sign. ``$PBS_ARRAY_INDEX``: the index or empty (of an array ``^array_index^``)."""
     if "%" not in path and "$" not in path and "^" not in path:
         return path
     letters = {
@@ -44,12 +43,12 @@ def _index(seq: Seq) -> str:
 
 
 def default_name(seq: Seq, spec: Spec, letter: str) -> str:
-    """Return the name of an output without a path: ``NAME.o17``, ``NAME.e17``, ``NAME.l17`` (log)."""
+    """Return the file name of an output without a path: ``NAME.o17``, ``NAME.e17``, ``NAME.l17`` (log)."""
     return f"{spec.name.replace('/', '_')}.{letter}{suffix(seq)}"
 
 
 def default_path(seq: Seq, spec: Spec, letter: str, keep: bool) -> str:
-    """Return the default path of an output: in the folder of submission, or (``keep``) at home."""
+    """Return the default path of an output (o, e, l): in the folder of submission, or (``keep``) at home."""
     return f"{f'~{spec.owner}' if keep else spec.workdir}/{default_name(seq, spec, letter)}"
 
 
@@ -68,14 +67,15 @@ def shown_paths(
 
 
 def in_folder(seq: Seq, spec: Spec, host: str, letter: str) -> str:
-    """Return the name of an output file in a folder named by its owner; for PBS ``17.ymp.OU`` or ``.ER``."""
+    """Return the name of an output file in a folder that its owner named: of PBS ``17.ymp.OU`` or ``.ER``."""
     if spec.dialect != "pbs":
         return default_name(seq, spec, letter)
     return f"{full_id(seq, host)}.{'OU' if letter == 'o' else 'ER'}"
 
 
 def streams(spec: Spec) -> Iterator[tuple[str, str]]:
-    """Yield the paths that the owner named, as written, each after the option that names it."""
+    """Yield (option, path as written) for each output with a path named by the owner: ``("-o", "out/%j")``.
+    Outputs that stay in the home, and a joined stderr, are left out."""
     output = spec.output
     if output.stdout is not None and not output.keep_stdout:
         yield "-o", output.stdout

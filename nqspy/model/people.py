@@ -20,7 +20,7 @@ DEFAULT_GROUP = "default"
 
 @dataclass(slots=True)
 class Group:
-    """A resource group, a node of the share tree. ``share``: weight among its siblings; users are leaves."""
+    """A resource group (department), a node of the share tree; the users in it are the leaves."""
 
     name: str
     parent: str | None = setting("name", None, "group above it; none: directly under the root")
@@ -70,7 +70,8 @@ class Caller(Struct, frozen=True):
 
 
 def lets_in(users: Collection[str], groups: Collection[str], who: str, memberships: Collection[str]) -> bool:
-    """True if lists of users and Unix groups admit a user of these groups; empty lists admit all."""
+    """True if lists of users and Unix groups admit a user of groups ``memberships``; both empty: all
+    users."""
     return not (users or groups) or who in users or not set(groups).isdisjoint(memberships)
 
 
@@ -94,14 +95,15 @@ def with_default(groups: Mapping[str, Group]) -> dict[str, Group]:
 
 
 def entitlements(groups: Mapping[str, Group]) -> dict[str, float]:
-    """Return each group's part of the whole: the product of its shares up to the root or a missing parent."""
+    """Return each group's part of the whole (0 to 1): its share among its siblings, times that of its parent,
+    and so on up to the root or a missing parent."""
     return entitled_now(groups, groups)
 
 
 def entitled_now(groups: Mapping[str, Group], active: Collection[str]) -> dict[str, float]:
-    """Return each group's part of the whole while only ``active`` groups have work. The part of an idle group
-    goes to its siblings by weight, that of an idle subtree to the siblings of its parent. A group is active
-    with any group below it that has a share. An idle group gets the part that it would have if active."""
+    """Return each group's part of the whole (0 to 1) while only ``active`` groups have work. The part of an
+    idle group goes to its siblings by weight, that of an idle subtree to the siblings of its parent. A group
+    is active with any group below it that has a share. An idle group gets what it would have if active."""
     children: dict[str | None, list[str]] = {}
     for name, group in groups.items():
         children.setdefault(_parent(group, groups), []).append(name)
@@ -158,5 +160,6 @@ def capped_pes(limit: float, pes: int) -> int:
 
 
 def capped_use(limit: float, pes: int, half_life: int) -> float:
-    """Return the decayed use (ms) that a group with a ``limit`` in per cent may have, of ``pes`` busy PEs."""
+    """Return the decayed use (ms) that a group with a ``limit`` (per cent) may have: that of ``limit`` per
+    cent of ``pes`` PEs that are always busy."""
     return lasting_use(limit / 100 * pes, half_life)

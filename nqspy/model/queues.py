@@ -24,7 +24,7 @@ class Factors:
     time: int | None = setting("count", None, "weight of the time in queue", nothing="default")
 
     def over(self, default: "Factors") -> "Weights":
-        """Return these weights, with those of the site where none is set."""
+        """Return the weights in force for a queue: its own, where None those of ``default``, else 0."""
         both = zip(self.all(), default.all(), strict=True)
         return Weights(*[own if own is not None else base or 0 for own, base in both])
 
@@ -171,7 +171,8 @@ def is_heeded(kind: str, path: str) -> bool:
 
 
 def accepts(queue: Queue, path: str, value: Any) -> bool:
-    """True if a queue uses the setting, or the value is its default: old sites may have unused settings."""
+    """True if a queue may have ``value`` for the setting at ``path``: it uses the setting, or the value is
+    the default (old sites may have unused settings)."""
     return is_heeded(queue.kind, path) or value == declared(Queue)[path].default
 
 

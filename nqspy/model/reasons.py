@@ -102,7 +102,7 @@ Values = Annotated[tuple[Value, ...], msgspec.Meta(max_length=8)]
 
 class Reason(Struct, frozen=True):
     """Reason for which a request does not start. ``kind``: name in `KINDS`; ``who``: source (``complex x``);
-    ``values``: for its sentence; ``until``: its end, if known; ``ahead``: number of requests ahead."""
+    ``values``: for its sentence; ``until``: when it ends, if known; ``ahead``: number of requests ahead."""
 
     kind: str
     who: str
@@ -169,7 +169,7 @@ def quoted(code: str, who: str, text: str, until: Instant | None = None) -> Reas
 
 
 def are_sound(reasons: Iterable[Reason]) -> bool:
-    """True if the kinds exist and their sentences accept these values (those of a worker may be wrong)."""
+    """True if the kinds exist and their sentences accept these values, which a worker process has sent."""
     return all(_is_sound(*shape) for shape in {(each.kind, *map(type, each.values)) for each in reasons})
 
 
@@ -201,7 +201,7 @@ number (None: no upper bound)."""
 
 
 class Reach(Struct, frozen=True):
-    """A reason for all waiting requests of a queue with these ``fields``, ``within`` these bounds."""
+    """A reason for all waiting requests of a queue with these ``fields`` and values ``within`` bounds."""
 
     queue: str
     fields: tuple[tuple[str, str | int | None], ...]
@@ -211,7 +211,7 @@ class Reach(Struct, frozen=True):
 
 class Reasons(Struct, frozen=True):
     """Reasons of a whole pass, without a loop over all requests. ``own``: of the examined requests;
-    ``closing``: of queues; ``reach``: those that apply to many similar requests (`core.alike`)."""
+    ``closing``: why queues started no more; ``reach``: those for many similar requests (`core.alike`)."""
 
     own: Mapping[Seq, Reason] = field(default_factory=dict)
     closing: Mapping[str, Reason] = field(default_factory=dict)

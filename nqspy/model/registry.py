@@ -30,9 +30,8 @@ Stamp = Callable[[Instant | None], str | None]
 
 
 class Words(Struct, frozen=True):
-    """Words of the command language for an object of a feature: sentences for its verbs, and its ``title`` as
-    a heading. ``usage``: what follows ``create``; ``reserved``: a word that no object may have as its name.
-    """
+    """Words of the command language for an object of a feature: ``title`` as a heading, and sentences on its
+    verbs. ``usage``: what follows ``create``; ``reserved``: a word that is no name of such an object."""
 
     title: str
     set: str
@@ -229,7 +228,8 @@ def listed() -> list[tuple[SettingsObject[Any], Words]]:
 
 
 def split(path: str) -> tuple[SettingsObject[Any] | None, str, str]:
-    """Return the kind that a path is about, the object's name (empty if unnamed), and the path below it."""
+    """Return the kind that a path is about (None: unknown), the object's name (empty if unnamed), and the
+    path of the setting below it."""
     head, _, rest = path.partition("/")
     found = object_of(head)
     if found is None or not found.named:
@@ -239,7 +239,7 @@ def split(path: str) -> tuple[SettingsObject[Any] | None, str, str]:
 
 
 def brought(change: Change) -> Mapping[str, Any]:
-    """Return the settings that a change sets, by path below its object."""
+    """Return the settings that a change sets, as values by path below its object."""
     return change.value if isinstance(change.value, dict) else {split(change.path)[2]: change.value}
 
 

@@ -16,8 +16,8 @@ from nqspy.model.units import finite as finite
 
 
 class State(StrEnum):
-    """State of a request; the values are the words of ``qstat --json``, except ``begun``: an array of which
-    no index can start, because all have begun, are held or wait (see `shown_state`)."""
+    """State of a request; the values are the words of ``qstat --json``, except ``begun`` (`shown_state`): an
+    array of which no index can start, because all have begun, are held or wait."""
 
     ARRIVING = "arriving"
     WAITING = "waiting"
@@ -38,17 +38,17 @@ NQS_LETTER = {
 POSIX_LETTER = NQS_LETTER | {State.ENDED: "F", State.ARRIVING: "T", State.ROUTING: "T"}
 
 STARTED = (State.RUNNING, State.SUSPENDED, State.EXITING)
-"""States in which a request has an attempt. In state exiting, its PEs are free already."""
+"""States in which a request has an attempt. In state exiting, the attempt has released its PEs."""
 
 EndReason = Literal["exit", "signal", "cpu_limit", "wall_limit", "memory_limit", "file_limit",
     "process_limit", "contract", "deleted", "lost", "requeued", "not_started"]  # fmt: skip
 
 
 class Ask(Struct, frozen=True, omit_defaults=True):
-    """Resources that a request asks for. None: omitted; UNLIMITED: without limit; times in ms, sizes in
+    """Resources that a request asks for. None: not given; UNLIMITED: without limit; times in ms, sizes in
     bytes. ``others``: further limits by qmgr path, such as ``("per_process/stack_limit", 8388608)``.
-    ``needs``: resources that must be well. ``consumables``: numbers of units. ``best_guess``: run time that
-    its owner expects (``wall`` is the limit)."""
+    ``needs``: resources that must work (probes). ``consumables``: number of units of each. ``best_guess``:
+    run time that its owner expects (``wall`` is the limit)."""
 
     cpu: int | None = None
     cpu_process: int | None = None
@@ -63,7 +63,7 @@ class Ask(Struct, frozen=True, omit_defaults=True):
     best_guess: int | None = None
 
     def limits(self) -> dict[str, int | None]:
-        """Return the limits that have fields of their own, by qmgr path."""
+        """Return the limits that have fields of their own, by qmgr path (ms, bytes; None: not given)."""
         return {
             "per_request/cpu_limit": self.cpu,
             "per_process/cpu_limit": self.cpu_process,
@@ -73,11 +73,11 @@ class Ask(Struct, frozen=True, omit_defaults=True):
         }
 
     def cpu_wanted(self) -> int | None:
-        """Return the CPU time (ms) asked for: for the request, else for each process; None: omitted."""
+        """Return the CPU time (ms) asked for: of the request, else of each process; None: not given."""
         return self.cpu if self.cpu is not None else self.cpu_process
 
     def memory_wanted(self) -> int | None:
-        """Return the memory (bytes) asked for: for the request, else for each process; None: omitted."""
+        """Return the memory (bytes) asked for: of the request, else of each process; None: not given."""
         return self.memory if self.memory is not None else self.memory_process
 
     def finite_cpu(self) -> int | None:
@@ -90,9 +90,10 @@ class Ask(Struct, frozen=True, omit_defaults=True):
 
 
 class Output(Struct, frozen=True, omit_defaults=True):
-    """Paths of output. They are absolute, or None for the default. ``join``: stderr goes into the file of
-    stdout. ``keep_*``: it stays in the owner's home. ``direct_*``: it is written in place while the job runs.
-    ``log``: the job log has its own file, at ``log_path`` if given, or follows the output."""
+    """Places of a request's output. Paths are absolute; None: the default path (`output_paths`). ``join``:
+    stderr goes into the file of stdout. ``keep_*``: it stays in the owner's home. ``direct_*``: it is written
+    in place while the job runs. ``log``: the job log goes into its own file (``log_path``), or behind the
+    output (merged); empty: there is none."""
 
     stdout: str | None = None
     stderr: str | None = None
@@ -121,9 +122,8 @@ AFTER_WORDS: tuple[AfterWord, ...] = ("ok", "any", "fail", "start", "each")
 
 
 class Dependency(Struct, frozen=True):
-    """Condition on an earlier request: it ended with exit status 0 (``ok``), at all (``any``) or otherwise
-    (``fail``), or began (``start``). ``each``, between arrays: index by index, it ended with exit status 0.
-    """
+    """Condition on an earlier request: it ended with exit status 0 (``ok``), in any way (``any``), otherwise
+    (``fail``), or began (``start``). ``each``: index by index between two arrays, it ended with status 0."""
 
     seq: Seq
     word: AfterWord = "ok"
@@ -139,15 +139,16 @@ class Prerequisite(Struct, frozen=True, omit_defaults=True):
 
 class Spec(Struct, frozen=True, omit_defaults=True):
     """A request as its owner asked for it. ``script``, ``environment``: content hashes. ``name_given``: its
-    owner chose the name. ``eligible``: not before (``-a``). ``after``: dependencies, all of which must be
-    met. ``unix_groups``: of its submitter, while a pipe queue has it. ``listed``: it came in a list and keeps
-    its order. ``array``: its indices, if it is an array (or an index of it). ``start_in``: folder to start
-    in, if given. ``layout``: how its PEs are laid out. ``contract``: it may start in a hole shorter than its
-    wall limit and is ended at the end of the hole. ``mold``: sizes on which it may run; for ``ask`` see
-    `specs`. ``job_class``: for class queues; empty: the default. ``caller``: of an application, number and
-    start (ticks since boot) of the `mpprun` that waits for it; ``within``: the request in which that was
-    called, which is charged. ``session``: of ``qsub -I``, the command that waits for it, likewise.
-    ``script_name``: of the file of its script."""
+    owner chose the name. ``eligible``: earliest start (``-a``). ``held``: it is held from its submission on.
+    ``after``: dependencies, all of which must be met. ``unix_groups``: of its submitter, while a pipe queue
+    has it. ``listed``: it came in a list and keeps its order. ``array``: its indices, if it is an array (or
+    an index of it). ``start_in``: folder to start in, if given. ``layout``: how its PEs are laid out.
+    ``contract``: it may start in a hole shorter than its wall limit and is ended at the end of the hole.
+    ``mold``: numbers of PEs on which it may run; for ``ask`` see `specs`. ``job_class``: for class queues;
+    empty: the default. ``caller``: of an application, number and start (ticks since boot) of the `mpprun`
+    process that waits for it; ``within``: the request in which that was called, which is charged.
+    ``session``: of ``qsub -I``, number and start of the command that waits for it. ``script_name``: name of
+    the script's file."""
 
     owner: str
     uid: int
@@ -202,15 +203,15 @@ class Used(Struct, frozen=True):
     memory: int = 0
 
     def most(self, other: "Used") -> "Used":
-        """Return the greater of each value, so that a late report never lowers use."""
+        """Return the greater of both uses in each value, so that a late report never lowers the use."""
         if other.cpu >= self.cpu and other.wall >= self.wall and other.memory >= self.memory:
             return other
         return Used(max(self.cpu, other.cpu), max(self.wall, other.wall), max(self.memory, other.memory))
 
 
 class Ending(Struct, frozen=True):
-    """End of an attempt: ``reason`` in one word, exit ``status`` 0..255 or ``signal``; ``text``: for
-    people."""
+    """End of an attempt: ``reason`` in one word, exit ``status`` 0..255 or ``signal``, whole use; ``text``:
+    for people. ``stdout``, ``stderr``: paths of its output, if known."""
 
     reason: EndReason
     status: int | None = None
@@ -232,7 +233,7 @@ class AttemptOutput(Struct, frozen=True, omit_defaults=True):
 
 class Redating(Struct, frozen=True):
     """Change of a date in queue at ``at``, by an exit when request ``cause`` started, or by a person (None).
-    ``place``: number by which it is ordered among requests of that date (None: its own)."""
+    ``place``: number that orders it among requests of that date (None: its own)."""
 
     at: Instant
     who: str
@@ -256,7 +257,7 @@ class Pause(Struct, frozen=True):
 
 
 class EndOrder(Struct, frozen=True):
-    """Order to end an attempt: for good, or to run it again (``rerun``)."""
+    """Order to a started attempt to end: for good, or so that the request runs again (``rerun``)."""
 
     cause: Cause
     rerun: bool = False
@@ -268,8 +269,8 @@ class EndOrder(Struct, frozen=True):
 
 
 class Retry(Struct, frozen=True):
-    """Back-off of a request after an attempt that could not begin, for a cause outside the queue. ``at``:
-    earliest next attempt; ``times``: attempts in a row that failed so; ``text``: the cause."""
+    """Back-off of a request after an attempt that could not begin, for a cause outside the queue (``text``).
+    ``at``: earliest instant of the next attempt; ``times``: attempts in a row that failed so."""
 
     at: Instant
     times: int
@@ -289,10 +290,10 @@ MOMENT = 1_000
 
 
 class Reservation(Struct, frozen=True):
-    """A start reserved for a waiting request. ``at``: its latest time; None: unknown, because a request
-    without a wall limit must end first. ``by``: requests that must end first. ``late``: why the time could
-    not be kept. ``turn``: order in which reservations were made. ``pes``: size reserved for a moldable
-    request, else 0."""
+    """A start reserved for a waiting request. ``at``: instant by which it can start; None: unknown, because a
+    request without a wall limit must end first. ``by``: requests that must end first. ``late``: why the time
+    could not be kept; empty: it can. ``turn``: order in which reservations were made. ``pes``: size reserved
+    for a moldable request, else 0."""
 
     at: Instant | None
     by: tuple[Seq, ...] = ()
@@ -305,16 +306,17 @@ NOT_USED = Used()
 
 
 class Attempt(Struct, frozen=True, omit_defaults=True):
-    """State of a request that holds, or held, PEs. ``number`` counts from 1; ``pes`` is empty once its
-    processes have ended. (A Struct is made 30 times as fast as a dataclass.)
+    """Run of a request, from the decision to start it until its end is recorded. ``number`` counts from 1;
+    ``pes`` is empty once its processes have ended. (A Struct is made 30 times as fast as a dataclass.)
 
-    ``starting``: decided, not yet reported by the executor. ``charged``: use charged so far; ``rate``:
-    assumed charge while it runs (thousandths of a PE) since ``charged_at``. ``pause``: its suspension;
-    ``resumed``: when it last went on; ``resumed_by_person``: when a person last resumed it. ``ending``: the
-    order to end it. ``preempted_times``: how often features suspended it; ``preempted_bytes``: its memory at
-    the last time; ``moved``: its moves off its PEs. ``suspended_time``: of former suspensions (ms).
-    ``units``: of consumables, until its processes have ended. ``adjusted``: its request was altered while it
-    ran; ``until``: end of its hole (`Spec.contract`); ``passing``, ``lacked``: as in `actions.Start`.
+    ``starting``: decided, not yet reported by the executor; ``started``: instant of the decision, then of the
+    begin. ``charged``: use charged so far (ms); ``rate``: assumed charge while it runs (thousandths of a PE)
+    since ``charged_at``. ``pause``: its suspension now; ``resumed``: when it last went on;
+    ``resumed_by_person``: when a person last resumed it. ``ending``: the order to end it.
+    ``preempted_times``: how often features suspended it; ``preempted_bytes``: its memory at the last time;
+    ``moved``: its moves off its PEs. ``suspended_time``: of former suspensions (ms). ``units``: of
+    consumables, held until its processes have ended. ``adjusted``: its request was altered while it ran;
+    ``until``: end of its hole (`Spec.contract`); ``passing``, ``lacked``: as in `actions.Start`.
     ``undelivered``: why its output is not delivered yet.
     """
 
@@ -342,20 +344,21 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     undelivered: str = ""
 
     def ran(self, now: Instant) -> int:
-        """Return the wall time (ms) that it has run by ``now``, without suspensions."""
+        """Return the wall time (ms) that the attempt has run by ``now``, without its suspensions."""
         return (now if self.pause is None else self.pause.at) - self.started - self.suspended_time
 
 
 class Request(Struct):
     """A request that has not ended: what was asked for, and its state now. (A Struct: it is copied often.)
     ``queue``: where it is (``spec.queue``: where it was submitted); ``date_in_queue``: orders it;
-    ``attempts``: their number, ``attempt``: the present one. ``holds``: letters u (owner), o (operator), s
-    (system). ``rank``: set by ``schedule request`` (0 system, 1 first of its queue, 2 next of all, 3 now).
-    ``unmet``: dependencies that it still waits for, held by them; ``never``: why one of them can never be
-    met. ``redated``: what set its date, if not submission or a change of queue. ``losses``: attempts in a row
-    lost soon after their start. ``slot``: its row in the queue's columns while queued, else -1. ``array``:
-    state of its indices. ``reservation``: its reserved start. ``former``: outputs of earlier attempts.
-    ``retry``: its last attempts could not begin. ``prerequisites``: outcomes of those that it waited for."""
+    ``attempts``: number of the latest attempt, ``attempt``: the present one. ``holds``: letters u (owner), o
+    (operator), s (system). ``rank``: set by ``schedule request`` (0 system, 1 first of its queue, 2 next of
+    all, 3 now). ``unmet``: dependencies that it still waits for, held by them; ``never``: why one of them can
+    never be met. ``redated``: what set its date, if not submission or a change of queue. ``losses``: attempts
+    in a row lost soon after their start. ``slot``: its row in the queue's columns while queued, else -1.
+    ``array``: state of its indices. ``reservation``: its reserved start. ``former``: outputs of earlier
+    attempts. ``retry``: set while its last attempts could not begin. ``prerequisites``: outcomes of the
+    requests that it waited for."""
 
     seq: Seq
     spec: Spec
@@ -381,8 +384,8 @@ class Request(Struct):
 
     @property
     def eligible(self) -> Instant | None:
-        """Instant before which it does not start: its date or, after failed starts, that of the next attempt
-        if that is later; None: it has no such date."""
+        """Instant before which it does not start: its start date or, after failed starts, that of the next
+        attempt if that is later; None: there is none."""
         if self.retry is None:
             return self.spec.eligible
         return max(self.retry.at, self.spec.eligible or Instant(0))
@@ -411,12 +414,12 @@ class Request(Struct):
 
     @property
     def used(self) -> Used:
-        """Use of its attempt so far that was charged already."""
+        """Last recorded use of its present attempt; zeros if it has none."""
         return self.attempt.used if self.attempt is not None else NOT_USED
 
     def used_until(self, now: Instant, sample: Used | None = None) -> Used:
-        """Return the use of its attempt by ``now``: the last report (``sample``; None: as charged), with the
-        wall time continued to ``now``, except for suspensions."""
+        """Return the use of its attempt by ``now``: ``sample`` (None: the last recorded use), with the wall
+        time continued to ``now``, except for suspensions."""
         used, run = self.used if sample is None else sample, self.attempt
         if run is None or run.starting or self.state is State.EXITING:
             return used
@@ -440,21 +443,21 @@ class Request(Struct):
 
     @property
     def letters(self) -> str:
-        """Letters of its holds as people see them, with ``s`` while it waits for other requests."""
+        """Letters of its holds as ``qstat`` shows them: with ``s`` while it waits for other requests."""
         return "".join(sorted({*self.holds, *("s" if self.unmet else "")}))
 
     @property
     def weight(self) -> int:
-        """Number of requests that it counts as: for an array, its indices that have not begun."""
+        """Number that it counts as in limits of queued requests: an array's indices not begun, else 1."""
         return 1 if self.array is None else indices.count(self.array.left)
 
     @property
     def multiplicity(self) -> int:
-        """Number of starts that it is ready for: for an array, its ready indices."""
+        """Number of starts that it is ready for: 1, of an array the number of its ready indices."""
         return 1 if self.array is None else indices.count(self.array.ready)
 
     def awaits(self) -> set[Seq]:
-        """Return the requests it waits for, also arrays of which its indices wait for one index each."""
+        """Return the requests that it waits for, also arrays where it waits index by index."""
         awaiting = () if self.array is None else self.array.awaiting
         return {each.seq for each in self.unmet} | {seq for seq, _ in awaiting}
 

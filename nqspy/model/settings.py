@@ -18,7 +18,8 @@ OWNED: dict[str, Callable[[], Any]] = {}
 
 @dataclass(slots=True)
 class Settings:
-    """All settings of operators and managers, by object; ``of_features``: of features (`registry`)."""
+    """All settings of operators and managers, by object. ``managers``: role (m, o) by user; ``of_features``:
+    by head, settings that features declare (`registry`)."""
 
     server: Server = field(default_factory=Server)
     mail: Mail = field(default_factory=Mail)
@@ -42,7 +43,7 @@ class Settings:
     of_features: dict[str, Any] = field(default_factory=lambda: {head: new() for head, new in OWNED.items()})
 
     def weights(self, queue: str) -> Weights:
-        """Return the priority weights in force for a queue: its own, else the site's."""
+        """Return the priority weights in force for a queue: each its own, else the site's."""
         own = self.queues[queue].sched_factor if queue in self.queues else Factors()
         return own.over(self.sched_factor)
 

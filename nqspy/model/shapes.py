@@ -18,8 +18,7 @@ MOST_SIGMA = 1e6
 class Speedup(Struct, frozen=True):
     """Speedup of a program on more PEs: A. B. Downey, "A model for speedup of parallel programs" (UC
     Berkeley, CSD-97-933, 1997). ``parallelism``: A, the mean number of PEs that have work, at least 1.
-    ``sigma``: how much that number varies; 0: not at all (twice as fast on twice the PEs, up to A of them).
-    """
+    ``sigma``: how much that number varies; 0: not at all (n times as fast on n PEs, up to A)."""
 
     parallelism: float
     sigma: float = 0.0
@@ -51,9 +50,8 @@ class Sizes(Struct, frozen=True):
         return self.walls[self.sizes.index(pes)] if self.walls else self.base
 
     def expected_on(self, pes: int, wall: int | None) -> int | None:
-        """Return the expected run time (ms) on a size of ``pes`` PEs: the limit in force ``wall``; if the
-        sizes have one common limit, this much on the smallest size, and less on others as if work were
-        divided evenly."""
+        """Return the expected run time (ms) on ``pes`` PEs with the limit ``wall`` in force: ``wall``. If all
+        sizes have one limit, it is less on larger ones, as if the work of the smallest were divided."""
         if wall is None or self.walls:
             return wall
         return -(-wall * self.sizes[0] // pes)
@@ -69,7 +67,7 @@ def reckoned(mold: Sizes) -> Sizes:
 
 
 def wall_by_speedup(mold: Sizes, pes: int) -> int | None:
-    """Return the wall limit (ms) on a number of PEs, from speedup and time on one PE; None: not given."""
+    """Return the wall limit (ms) on ``pes`` PEs, from speedup and time on one PE; None: one is missing."""
     if mold.speedup is None or mold.base is None:
         return None
     return max(1, ceil(mold.base / mold.speedup.on(pes)))
@@ -94,8 +92,7 @@ MOST_RANKS = 1_000_000
 class Layout(Struct, frozen=True):
     """Layout of the PEs of a request. ``text``: as asked for (``select=2:ncpus=4``, ``nodes=1:ppn=4``);
     ``chunks``: number of parts or nodes; ``ranks``: number of MPI processes, a line each in the file of
-    hosts; ``cpus``: of the first chunk; ``threads``: of each rank, if asked for; ``place``: PBS's placement.
-    """
+    hosts; ``cpus``: of the first chunk; ``threads``: of each rank, if given; ``place``: PBS's placement."""
 
     text: str = ""
     chunks: int = 1

@@ -14,8 +14,7 @@ APART = "one of them must fire at another minute"
 
 
 class Leaving(Struct, frozen=True):
-    """Queues after a shift's commands, started (True) or not: ``named``, and the others (``rest``, None:
-    unchanged)."""
+    """Queues after a shift's commands, True: started, False: stopped; ``rest``: others (None: as before)."""
 
     named: dict[str, bool]
     rest: bool | None
@@ -27,9 +26,8 @@ class Leaving(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Shift:
-    """A shift. ``lines``: commands as written; ``commands``: the same parsed and verified
-    (`commands.encode`). ``counts``: cron expression -> instant after which its firings count; without one all
-    do."""
+    """A shift. ``lines``: commands as written; ``commands``: the same, parsed and checked
+    (`commands.encode`). ``counts``: by cron expression, the instant after which its firings count."""
 
     name: str
     when: tuple[str, ...] = setting("crons", (), "cron expressions in the site's time zone")
@@ -110,9 +108,9 @@ class Calendar:
 
 @dataclass(slots=True)
 class ShiftState:
-    """The shift in force. ``fired``: the firing last applied (UTC). ``manual``: an operator switched to it,
-    ``until`` an instant if any. ``since``: when it came into force. ``failed``: a shift that could not be put
-    in force, and why (``failed_text``, a whole sentence)."""
+    """The shift in force, ``since`` when. ``fired``: instant of the firing last applied. ``manual``: an
+    operator switched to it, ``until`` an instant if given. ``failed``: a shift that could not be put in
+    force, and why (``failed_text``, a whole sentence)."""
 
     current: str | None = None
     fired: Instant | None = None

@@ -1,5 +1,5 @@
-"""The whole state of an installation: settings, requests that have not ended, accounts, shift and resources.
-Only `lifecycle.apply` changes it, by events."""
+"""The state of one installation, `Site`: settings, requests that have not ended, accounts, shift, resources.
+Only `lifecycle.apply` changes it, event by event; passes, commands and displays read it."""
 
 import heapq
 from collections import Counter
@@ -30,8 +30,8 @@ _STANDARD = Domain(APPLICATION)
 
 @dataclass(slots=True)
 class RequestCounts:
-    """Numbers of requests that have not ended: in all, by owner, by queue, and by (queue, owner). An owner or
-    queue without requests has no entry."""
+    """Numbers of requests that have not ended: in all, by owner, by queue, and by (queue, owner). An array
+    counts as its indices that have not begun. An owner or queue without requests has no entry."""
 
     total: int = 0
     owners: dict[str, int] = field(default_factory=dict)
@@ -51,11 +51,11 @@ class RequestCounts:
         return RequestCounts(self.total, dict(self.owners), dict(self.queues), dict(self.pairs))
 
     def enter(self, request: Request) -> None:
-        """Count a request for its queue and its owner; an array counts as its indices that have not begun."""
+        """Count a request for its queue and its owner, by its present `Request.weight`."""
         self.count(request.spec.owner, request.queue, request.weight)
 
     def leave(self, request: Request) -> None:
-        """Subtract from its queue and its owner the number as which a request counts now (see `enter`)."""
+        """Subtract a request's present `Request.weight`; to be called before the request changes."""
         self.count(request.spec.owner, request.queue, -request.weight)
 
     def count(self, owner: str, queue: str, by: int = 1) -> None:
@@ -73,8 +73,9 @@ class RequestCounts:
 
 @dataclass(slots=True)
 class Touched:
-    """Rows that the store has to write at the next commit. ``ended``: requests with the events that ended
-    them; ``settings``: paths of objects (``queue/night``); ``state``: the row of the site's other data."""
+    """Rows that the store writes at the next commit: numbers of ``requests``, keys of ``accounts`` and
+    ``lifetimes``, paths of ``settings`` (``queue/night``). ``ended``: requests with the events that ended
+    them. ``state``: True if the row with the site's other data changed."""
 
     requests: set[Seq] = field(default_factory=set)
     ended: dict[Seq, tuple[Request, Any]] = field(default_factory=dict)
@@ -95,22 +96,22 @@ class Site:
     """The state. ``n``, ``at``: number and instant of the last applied event. ``waiting``: columns of queued
     requests, by queue. ``started``: requests with an attempt; ``paused``: the suspended ones. ``holders``:
     requests by held PE (`board`). ``units``: holders of units; ``turns``: last unit given of each consumable;
-    ``away``: holders of offline units when these went. ``moves``: the last moves off PEs (`lifetimes`).
-    ``dates``: heap of (eligible, seq) of requests that wait for a date (entries may be stale).
+    ``away``: holders that offline units had when they went offline. ``moves``: the last moves off PEs
+    (`lifetimes`). ``dates``: heap of (eligible, seq) of requests that wait for a date (entries may be stale).
     ``dependants``: requests that wait for another, by its number (`Request.unmet`). ``writers``: requests
     that write a file, by path (`output_paths.files`). ``members``: indices of each array that are requests.
     ``limited``: arrays with a limit of running indices. ``reserved``: queued requests with a reservation;
-    ``freed``: number of the last event that freed something; ``swept``: its value when all reservations were
-    last examined. ``tally``: counts of requests. ``accounts``: ``g:GROUP`` and ``u:GROUP:USER``
-    (`domains.account_key`); ``past``: by domain. ``lifetimes``: run times of requests. ``resources``: last
-    result of each probe. ``promises``: stored facts of features, by name (`facts`). ``upcoming_stops``: next
-    stop of each queue by a shift; ``closings``: when any shift stops it; the engine computes both from
-    settings and time, and they are not stored. ``loaded_exits``: content hashes of the user exits in force,
-    by name (None: unknown). ``reported``: day of the last reported night. ``former``: host parts of old
-    identifiers. ``misfits``: number of events that did not fit their request's state, ``misfit``: the last.
-    ``changed``: number of the last event that was more than a record. ``memos``: results of passes that are
-    valid until more happens than submissions. ``balances``: what is owed in each domain
-    (`shares.balance_of`). The last two are not stored."""
+    ``freed``: number of the last event that may free PEs or reservations; ``swept``: value of ``freed`` when
+    all reservations were last examined. ``tally``: counts of requests. ``accounts``: use of ``g:GROUP`` and
+    ``u:GROUP:USER`` (`domains.account_key`); ``past``: other data of quotas, by domain. ``lifetimes``: run
+    times of ended requests. ``resources``: last result of each probe. ``promises``: stored facts of features,
+    by name (`facts`). ``upcoming_stops``: next stop of each queue by a shift with a spill; ``closings``:
+    instant at which any shift next stops it; the engine computes both, they are not stored. ``loaded_exits``:
+    content hashes of the user exits in force, by name (None: unknown). ``reported``: day of the last reported
+    night. ``former``: host parts of old identifiers. ``misfits``: number of events that did not fit their
+    request's state, ``misfit``: text of the last. ``changed``: number of the last event that can change what
+    a pass decides. ``memos``: results of passes, valid while only submissions follow. ``balances``: what is
+    owed in each domain (`shares.balance_of`). The last two are not stored."""
 
     settings: Settings = field(default_factory=Settings)
     found: Found = field(default_factory=Found)
@@ -160,13 +161,13 @@ class Site:
     _boards: dict[str, Board] = field(default_factory=dict, repr=False, compare=False)
 
     def shared(self) -> list[str]:
-        """Return the names of all domains with accounts: the present ones, and former ones in `past`."""
+        """Return the names of all domains that may have accounts: those set, and former ones in `past`."""
         if len(self.past) == 1 and APPLICATION in self.past and not self.is_divided():
             return [APPLICATION]
         return list(dict.fromkeys((*self.domains(), *self.past)))
 
     def accounts_in(self, domain: str | None) -> Iterator[tuple[str, Account]]:
-        """Yield the accounts of a domain (None: of all domains), each with its key without the domain."""
+        """Yield (key without the domain, account) for the accounts of a domain (None: of all domains)."""
         for key, account in self.accounts.items():
             where, bare = split_key(key)
             if domain in (None, where):
@@ -186,7 +187,7 @@ class Site:
 
     @property
     def name(self) -> str:
-        """Host part of identifiers, as set or as found."""
+        """Host part of the identifiers of requests: ``server name`` if set, else the host's short name."""
         return self.settings.server.name or self.host
 
     @property
@@ -196,7 +197,7 @@ class Site:
 
     @property
     def timezone(self) -> str:
-        """Name of the time zone of shifts and reports, as set or as found."""
+        """Name of the time zone of shifts and reports: ``server timezone`` if set, else the machine's."""
         return self.settings.server.timezone or self.zone
 
     def id_of(self, seq: Seq) -> str:
@@ -204,7 +205,7 @@ class Site:
         return full_id(seq, self.name)
 
     def pes(self) -> int:
-        """Return the number of PEs of the machine, as set or as found."""
+        """Return the number of PEs of the machine: ``machine pes`` if set, else that of the CPUs found."""
         return len(self.found.cpus) if (pes := self.settings.machine.pes) is None else pes
 
     def domains(self) -> list[str]:
@@ -259,7 +260,7 @@ class Site:
             board.release(pes)
 
     def note_away(self) -> None:
-        """Set ``away``: for each unit that is offline now, its holder when it went offline (0: no holder)."""
+        """Compute ``away`` anew: for each unit offline now, its holder when it went offline (0: none)."""
         self.away = {
             name: {
                 unit: self.away.get(name, {}).get(unit, self.units.get(name, {}).get(unit, 0))
@@ -301,8 +302,9 @@ class Site:
         return sum(self.accounts[key].at_time(at, half_life) for key in keys)
 
     def note_reserved(self, requests: Iterable[Request], swept: int) -> None:
-        """Add these requests to ``reserved``, or remove them, by their reservation now; if one lost it, set
-        ``freed`` to the last event. Raise the site's ``swept`` to the argument if that is greater."""
+        """Make ``reserved`` agree with these requests: it has those with a reservation and lacks the others.
+        If one leaves it, set ``freed`` to the last event's number. Raise the site's ``swept`` to ``swept``
+        (`events.Reserved.as_of`) if that is greater."""
         self.swept = max(self.swept, swept)
         for request in requests:
             if request.reservation is not None:
@@ -327,7 +329,7 @@ class Site:
         self.limited.pop(request.seq, None)
 
     def _links(self, request: Request) -> Iterator[tuple[dict[Any, dict[Seq, None]], Any]]:
-        """Yield the indexes in which a request is, each with its key there."""
+        """Yield (index, key) for each entry of a request in ``writers``, ``dependants`` and ``members``."""
         output, array = request.spec.output, array_of(request.seq)
         if output.stdout is not None or output.stderr is not None:
             yield from ((self.writers, file) for file in files(request.seq, request.spec, request.queue))
@@ -357,14 +359,14 @@ class Site:
         return None
 
     def causes_of_retries(self) -> dict[str, int]:
-        """Return why starts or deliveries of output failed that are tried again, with numbers of requests."""
+        """Return by cause how many requests wait for a new try of a failed start or delivery of output."""
         dated = (self.requests.get(seq) for seq in {seq for _, seq in self.dates})
         causes = [r.retry.text for r in dated if r is not None and r.retry and r.state is State.WAITING]
         causes += [r.run.undelivered for r in self.started.values() if r.state is State.EXITING]
         return Counter(cause for cause in causes if cause)
 
     def due(self, now: Instant) -> tuple[Seq, ...]:
-        """Return the requests in state waiting with a date not after ``now``, by date and number."""
+        """Return the requests in state waiting with a start date or retry up to ``now``, in order of that."""
         found, todo = set(), [0]
         while todo:  # only the part of the heap whose dates have come is walked
             place = todo.pop()

@@ -50,8 +50,8 @@ def copy_site(site: Site, without: Collection[Seq] = ()) -> Site:
 
 
 def beyond(site: Site, most: int) -> set[Seq]:
-    """Return the queued requests to leave out so that about ``most`` remain: of each queue a like part stays,
-    the first by date, and all with a reservation."""
+    """Return the queued requests to leave out of a copy so that about ``most`` remain: of each queue the same
+    part stays, the first by date, and in addition all with a reservation."""
     whole = sum(map(len, site.waiting.values()))
     found: set[Seq] = set()
     if whole > most:

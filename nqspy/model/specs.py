@@ -41,7 +41,7 @@ def sized(request: Request, pes: int) -> Request:
 
 
 def settled(spec: Spec) -> Spec:
-    """Return a moldable specification as it waits, with its times computed; one size alone becomes fixed."""
+    """Return a moldable specification as it waits, with wall limits computed; one size alone is fixed."""
     if spec.mold is None:
         return spec
     made = replace(spec, mold=reckoned(spec.mold))
@@ -51,22 +51,22 @@ def settled(spec: Spec) -> Spec:
 
 
 def fixed(spec: Spec, pes: int) -> Spec:
-    """Return a specification for that many PEs alone; its time is that of the size, by its speedup, or as it
-    was."""
+    """Return a specification for ``pes`` PEs alone. Its wall limit is that of the size if it is one of
+    ``mold``, else the one by its speedup, else as before."""
     made, mold = on_size(spec, pes), spec.mold
     wall = made.ask.wall if mold is None or pes in mold.sizes else wall_by_speedup(mold, pes) or made.ask.wall
     return replace(made, mold=None, ask=replace(made.ask, pes=pes, wall=wall))
 
 
 def timed(spec: Spec, wall: int | None) -> Spec:
-    """Return a moldable specification with another wall limit (ms): on one PE with a speedup, else on all."""
+    """Return a moldable specification with another wall limit (ms): with a speedup on one PE, else on all."""
     assert spec.mold is not None
     return replace(spec, mold=replace(spec.mold, base=wall, walls=()))
 
 
 def resized(former: Spec, spec: Spec, wall: int | None) -> Spec:
-    """Return ``spec`` with gaps of its new mold filled from the former one: its sizes, and its wall limit if
-    it gives no times. ``wall``: the limit (ms) that was asked for with it, if any."""
+    """Return ``spec`` with gaps of its new mold filled from ``former``: its sizes, and its wall limit if the
+    mold gives no times. ``wall``: the limit (ms) asked for in the same change; None: none was."""
     mold, before = spec.mold, former.mold or Sizes()
     assert mold is not None
     sizes = mold.sizes or before.sizes
@@ -77,8 +77,8 @@ def resized(former: Spec, spec: Spec, wall: int | None) -> Spec:
 
 
 def layout_on(former: Spec, pes: int | None) -> Layout | None:
-    """Return the layout of a request that asks for other PEs than before; ``pes`` None: several sizes, which
-    have no layout made for one number of PEs. Every change of PEs must use this."""
+    """Return the layout that ``former`` gets on ``pes`` PEs instead of its own number; ``pes`` None: on
+    several sizes, where none made for one number fits. Every change of PEs must use this."""
     layout = former.layout
     if layout is None or former.mold is not None:
         return layout
@@ -107,8 +107,8 @@ class Shared:
         return found
 
     def spec(self, spec: Spec) -> Spec:
-        """Return the same specification with shared parts. It must be fresh, so that nothing else refers to
-        it, and equal parts put into it change only memory."""
+        """Return the same object with its parts replaced by stored equal ones, which saves memory. Nothing
+        else may refer to it yet, because it is changed."""
         share, values = self._parts.setdefault, _values(spec)
         for name, value in compress(zip(_NAMES, values), map(is_not, values, _DEFAULTS)):  # noqa: B905
             if (known := share(value, value)) is not value:
@@ -123,8 +123,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 def text_size(spec: Spec) -> int:
-    """Return how many bytes of JSON a specification takes in its event and in its row, or for an array in the
-    rows of all indices; 0 if one copy is not larger than `LITTLE`."""
+    """Return the bytes of JSON that a specification takes in its event and its row, of an array in the rows
+    of all indices too; 0 if one copy is not larger than `LITTLE`."""
     size = len(_encode(spec))
     return size * (1 + counted(spec.array)) if size > LITTLE else 0
 
@@ -137,7 +137,7 @@ _WANTED: Mapping[str, Callable[[Ask], Any]] = {"ask/cpu": Ask.finite_cpu, "ask/m
 
 
 def field_part(option: Option) -> Part:
-    """Return the field of an option, and the function that makes the option's value of it, if any."""
+    """Return the field of a `Spec` that an option is about, and the function that makes its value, if any."""
     limit = option.path.removeprefix("ask/")
     if "/" in limit and limit != option.path:
         return "ask.others", lambda others: finite(dict(others).get(limit)) if others else None
@@ -145,5 +145,5 @@ def field_part(option: Option) -> Part:
 
 
 def shown_part(option: Option) -> Part:
-    """Return what `field_part` does, except that CPU time and memory fall back to the limit of a process."""
+    """Return `field_part`, but for CPU time and memory the limit of a process if the request has none."""
     return ("ask", _WANTED[option.path]) if option.path in _WANTED else field_part(option)

@@ -12,8 +12,8 @@ _WEEK = 7
 
 
 def in_words(moment: datetime, now: datetime | None = None) -> str:
-    """Return a time as text: ``today 14:05``, ``tomorrow 06:00``, ``Mon 06:00`` within a week, else
-    ``2026-03-02 21:00``. Both arguments are on the site's clock."""
+    """Return a time as text: ``today 14:05``, ``tomorrow 06:00``, ``Mon 06:00`` within a week, else (and
+    without ``now``) ``2026-03-02 21:00``. Both arguments are on the site's clock."""
     clock = moment.strftime("%H:%M")
     days = None if now is None else (moment.date() - now.date()).days
     if days in _DAYS:
@@ -24,7 +24,7 @@ def in_words(moment: datetime, now: datetime | None = None) -> str:
 
 
 def short(text: str) -> str:
-    """Return ``2026-03-02 21:00:00`` from an RFC 3339 text."""
+    """Return date and time (``2026-03-02 21:00:00``) of an RFC 3339 text, without fraction and zone."""
     return f"{text[:10]} {text[11:19]}"
 
 
@@ -38,8 +38,8 @@ _INDENT = "    "
 def aligned(
     rows: Iterable[Sequence[str] | None], right: Container[int] = (), between: str = "  "
 ) -> list[str]:
-    """Return a line for each row, in columns with ``between`` between them. Columns at the places ``right``
-    are flush right. A row None becomes a dashed rule."""
+    """Return a line for each row, its cells padded to equal columns with ``between`` between them. Columns in
+    ``right`` (places from 0) are flush right. A row None becomes a dashed rule."""
     rows = list(rows)
     cells = (row for row in rows if row is not None)
     widths = [max(1, *map(len, column)) for column in zip(*cells, strict=True)]
@@ -120,7 +120,7 @@ def counted(number: int, word: str) -> str:
 
 
 def some_of(things: Sequence[T], most: int, name_of: Callable[[T], str] = str) -> str:
-    """Return the names of the first ``most`` things, separated by commas, and how many more there are."""
+    """Return the names of the first ``most`` things, and how many more there are: ``a, b and 3 more``."""
     more = f" and {len(things) - most} more" if len(things) > most else ""
     return ", ".join(map(name_of, things[:most])) + more
 

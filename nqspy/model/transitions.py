@@ -40,7 +40,7 @@ Ages = Callable[[Request], bool]
 
 
 class Transition(Struct, frozen=True):
-    """A request to which an event happened, and its state before."""
+    """A request to which an event has happened, and its state before the event."""
 
     request: Request
     before: State
@@ -72,7 +72,7 @@ def submitted(event: ev.Submitted, at: Instant) -> Request:
 
 
 def is_in(array: Request | None, seq: Seq) -> bool:
-    """True if an index is still in its array, so that it can become a request of its own."""
+    """True if an index is still in its array (not begun), so that it can become a request of its own."""
     index = index_of(seq)
     there = array is not None and array.array is not None and index is not None
     return there and indices.has(array.array.left, index)  # type: ignore[union-attr, arg-type]
@@ -97,7 +97,7 @@ def born(array: Request, seq: Seq) -> Request:
 
 
 def part(array: Request, seq: Seq, at: Instant) -> None:
-    """Remove an index from its array, as it becomes a request of its own."""
+    """Remove an index from its array, as it becomes a request of its own; the array loses its reservation."""
     index = index_of(seq)
     assert index is not None
     assert array.array is not None
@@ -106,8 +106,8 @@ def part(array: Request, seq: Seq, at: Instant) -> None:
 
 
 def fits(request: Request, event: ev.Event) -> bool:
-    """True if an event can happen to a request in its present state. One of an attempt must be of the latest
-    attempt."""
+    """True if an event can happen to a request in its present state. An event of an attempt must name the
+    latest attempt; to an array only the events of `_OF_ARRAYS` can happen."""
     kind = type(event)
     number = event.attempt if kind in _OF_ATTEMPTS else None  # type: ignore[attr-defined]
     if request.array is not None:
@@ -152,7 +152,8 @@ def _hold(request: Request, event: ev.Held, at: Instant, ages: Ages) -> None:
 
 
 def _of_indices(request: Request, at: Instant, change: Callable[..., ArrayState], *arguments: Any) -> None:
-    """Apply a change that concerns some indices of an array alone."""
+    """Set the array state to ``change(state, *arguments)``, and the request's state by it. Unless the array
+    is still queued, its reservation is dropped."""
     assert request.array is not None
     request.array = change(request.array, *arguments)
     request.state = wait_state(request, at)
@@ -205,8 +206,8 @@ def _await(request: Request, unmet: tuple[Dependency, ...], at: Instant, anew: b
 
 def _let_wait(request: Request, at: Instant, anew: bool = False) -> None:
     """Set a waiting request to queued, held or waiting for its date. Time before its date does not count as
-    time in queue (unless it was given another place). With ``anew``, neither does the time before it could
-    start, except for a request of a list, which keeps the list's order."""
+    time in queue (unless it was redated). With ``anew``, neither does the time before it could start, except
+    for a request of a list, which keeps the list's order."""
     request.state, eligible = wait_state(request, at), request.spec.eligible
     if request.state is not State.QUEUED:
         return

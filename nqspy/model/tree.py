@@ -32,8 +32,7 @@ class Declared:
     allowed, alone or in a list; ``fixed``: always on, so never in a list. ``pipes``: for queues, if pipe
     queues use it. ``operator``: operators may change it too. ``nothing``: word for no value, if bounds
     exclude it. ``guard``: why only root and the home's owner may change it (empty: managers may);
-    ``unguarded``: pattern of texts that managers may set all the same. ``distinct``: no
-    word twice in its list."""
+    ``unguarded``: pattern of texts that managers may set all the same. ``distinct``: no word twice."""
 
     unit: Unit
     default: Any
@@ -73,8 +72,7 @@ def _field_of(declare: Callable[P, Declared]) -> Callable[P, Any]:
 
 
 setting = _field_of(Declared)
-"""Function that returns a dataclass field for a setting; it takes the fields of `Declared` except ``name``.
-"""
+"""Function that returns a dataclass field for a setting. It takes the fields of `Declared`, not ``name``."""
 
 
 def branch(kind: type) -> Any:
@@ -93,8 +91,8 @@ _known: dict[str, dict[str, Declared]] = {}
 
 
 def add_setting(kind: type, info: Declared) -> str:
-    """Declare a further setting of a class that has `added_settings`, and of derived classes; its value is an
-    attribute. Return its name. Raises ValueError for a name that is taken."""
+    """Declare a further setting of a class that has `added_settings`, and of classes derived from it; its
+    value is read and set as an attribute. Return its name. Raises ValueError for a name that is taken."""
     name, default = info.name, info.default
     if hasattr(kind, name) or not name.isidentifier():
         raise ValueError(f"{name!r} cannot be a setting of a {kind.__name__.lower()}")
@@ -259,7 +257,8 @@ def dump(node: Any) -> dict[str, Any]:
 
 
 def load(kind: type, values: dict[str, Any], **names: Any) -> Any:
-    """Return an object with the values of `dump`, without settings and words that no longer exist."""
+    """Return an object of the class ``kind`` with the values of `dump`, without settings and words that no
+    longer exist. ``names``: arguments of the class, such as the object's name."""
     node = kind(**names)
     known = declared(kind)
     for path, value in values.items():

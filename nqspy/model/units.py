@@ -43,8 +43,8 @@ def parse_percent(text: str) -> float:
 
 @lru_cache(maxsize=64)
 def part_of(text: str | None, whole: int) -> int | None:
-    """Return the bytes of a text: a size (``500mb``), or a part of ``whole`` bytes (``10%``). None: no limit.
-    Raises BadValue."""
+    """Return the bytes that a text means: a size (``500mb``), or a part of ``whole`` bytes (``10%``); None:
+    no limit. Raises BadValue."""
     if text is None:
         return None
     if not text.endswith("%"):
@@ -70,7 +70,7 @@ def format_size(size: int | None) -> str:
 
 
 def format_time(ms: int | None) -> str:
-    """Return a time (ms) as ``10:00`` or ``1:00:00``, under a minute in seconds, or ``unlimited``."""
+    """Return a time (ms) as ``10:00`` or ``1:00:00``, below a minute in seconds: ``45``, or ``unlimited``."""
     if ms is None or ms == UNLIMITED:
         return "unlimited"
     seconds, rest = divmod(ms, 1000)
