@@ -1,4 +1,4 @@
-"""What nqsd status and doctor name, that it goes when its cause goes, and which files are read again for it."""
+"""What nqsd status and doctor name, that it goes with its cause, and which files are read again for that."""
 
 import os
 from dataclasses import replace
