@@ -134,8 +134,6 @@ def test_control_characters_of_operators_reach_nobodys_terminal(fresh):
 
 
 # ---------------------------------------------------------------- over the socket
-
-
 def speak(live, data: bytes) -> None:
     """Send bytes, read for a moment, and disconnect."""
     with socket.socket(socket.AF_UNIX) as sock, contextlib.suppress(BrokenPipeError, ConnectionResetError):

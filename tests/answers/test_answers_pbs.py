@@ -33,8 +33,6 @@ def site(fresh):
 
 
 # ---------------------------------------------------------------- operands and statuses
-
-
 def test_operands_are_identifiers_queues_and_servers(site):
     server = site.server
     assert ids(site) == [site.run, site.wait]
@@ -116,8 +114,6 @@ def test_an_answer_that_would_fill_the_memory_is_refused(site, monkeypatch):
 
 
 # ---------------------------------------------------------------- jobs
-
-
 def test_json_says_of_a_job_what_there_is(site):
     status, found, err = jobs(site, by="owner")
     assert (status, err, list(found)) == (0, "", [site.run, site.wait])
@@ -205,8 +201,6 @@ def test_the_domain_is_said_where_there_are_several(fresh):
 
 
 # ---------------------------------------------------------------- arrays
-
-
 @pytest.fixture
 def arrayed(fresh):
     """Return a site with an array between two requests."""
@@ -276,8 +270,6 @@ def test_an_array_says_where_its_indices_stand(arrayed):
 
 
 # ---------------------------------------------------------------- queues, server, nodes
-
-
 def test_queues_and_the_server_are_shown_as_tables_and_whole(site):
     """How each table and object looks is held by tests/report; here, which are asked for."""
     site.qmgr("set queue spare run_limit=4")
@@ -334,8 +326,6 @@ def test_what_has_ended_is_listed_from_the_last_on_and_what_is_left_out_is_said(
 
 
 # ---------------------------------------------------------------- the same choice for JSON
-
-
 def test_json_lists_choose_as_the_tables_do(site):
     def listed(**fields):
         answer = site.ask("root", "qstat", text="json", **fields)

@@ -128,8 +128,6 @@ def _may(answer):
 
 
 # ---------------------------------------------------------------- no one grants more than they have
-
-
 def test_an_operator_gets_no_further_by_way_of_shifts_or_files(inner):
     command = {"cmd": "configure", "changes": [{"op": "set", "path": "managers", "value": {"olga": "m"}}]}
     changes = [

@@ -48,8 +48,6 @@ def waiting(inner, by):
 
 
 # ---------------------------------------------------------------- turns
-
-
 def test_users_take_turns_and_what_one_wants_keeps_its_order():
     turn = Turns()
     for who, thing in [(ANNE, "a1"), (ANNE, "a2"), (ANNE, "a3"), (BEN, "b1"), (CARL, "c1"), (BEN, "b2")]:
@@ -88,8 +86,6 @@ def test_enough_is_what_took_the_time():
 
 
 # ---------------------------------------------------------------- messages
-
-
 def test_a_small_question_does_not_wait_for_all_that_another_user_asked_before(hasty):
     [id] = hasty.submit("owner")
     hasty.result("owner", "delete", ids=[id])
@@ -143,8 +139,6 @@ def test_the_executor_is_heard_between_two_messages(hasty):
 
 
 # ---------------------------------------------------------------- slow answers
-
-
 class Crowd:
     """A dispatcher whose questions are answered in steps; it notes who was served, and the answers by
     user."""
@@ -226,8 +220,6 @@ def test_reports_are_made_for_each_user_in_turn():
 
 
 # ---------------------------------------------------------------- many who ask for the same
-
-
 def test_who_asks_for_the_same_list_gets_the_same_and_others_their_own():
     crowd = Crowd()
     crowd.ask(ANNE, ids=(1, 2, 3))

@@ -35,7 +35,6 @@ class Storm:
         self.armed = ""
 
     # ------------------------------------------------------------ the daemon
-
     def pid(self) -> int | None:
         with suppress(OSError, ValueError):
             return running_pid(self.home)
@@ -98,7 +97,6 @@ class Storm:
         weights[name][1]()
 
     # ------------------------------------------------------------ faults
-
     def killed(self) -> None:
         with self.ledger.striking("kill -9"):
             if (pid := self.pid()) is not None:

@@ -176,7 +176,6 @@ class GangJudge(Judge):
             yield "lost", "", f"{lost} ends were lost, {killed} shepherds killed"
 
     # ------------------------------------------------------------ how often, and where
-
     def _ran(self, token: str, stories: list[Story]) -> Iterator[tuple[str, str]]:
         """Each attempt of which the journal says that it ran began once, no other ever; only those whose
         requests may run again have several."""
@@ -225,7 +224,6 @@ class GangJudge(Judge):
                 yield "frozen", f"attempt {key[1]} was said to run and showed nothing for {silence / 1000} s"
 
     # ------------------------------------------------------------ how it ended
-
     def _wish(self, token: str, promise: Promise) -> Wish | None:
         if token in self.calls:
             return self.calls[token].wish

@@ -73,7 +73,6 @@ class Caller(Person):
         return Promise(Job(f"g{self.number}x{self._count}", kind, ""), self.number)
 
     # ------------------------------------------------------------ what they begin
-
     def call(self) -> None:
         want, promise = wish(self.chance, self._longest), self._promise("mpprun")
         token = promise.job.token
@@ -114,7 +113,6 @@ class Caller(Person):
         self._submit([promise], [item])
 
     # ------------------------------------------------------------ what they do to it
-
     def strike(self) -> None:
         """Somebody kills a caller, or interrupts him."""
         there = [each for each in self.calls if each.status is None and not each.struck]

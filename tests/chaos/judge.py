@@ -256,7 +256,6 @@ class StormJudge(Judge):
             yield from self._waited(promise, story)
 
     # ------------------------------------------------------------ how often
-
     def _ran(self, promise: Promise, story: Story) -> Iterator[tuple[str, str]]:
         begins = [mark for mark in self.marks[promise.job.token] if mark.what == "begin"]
         sure = sum(attempt.fate == "ended" and self._was_begun(story) for attempt in story.attempts)
@@ -278,7 +277,6 @@ class StormJudge(Judge):
         return isinstance(story.end, ev.Ended) and story.end.end_reason in ("exit", "wall_limit")
 
     # ------------------------------------------------------------ how it ended
-
     def _ended(self, promise: Promise, story: Story) -> Iterator[tuple[str, str]]:
         end, job = story.end, promise.job
         if end is None:
@@ -322,7 +320,6 @@ class StormJudge(Judge):
         return any(fill.since <= last and first <= fill.until for fill in self.fills)
 
     # ------------------------------------------------------------ when
-
     def _barred(self, promise: Promise, story: Story) -> Iterator[tuple[str, str]]:
         for bar in promise.bars:
             if bar.why == "deleted" and story.deleting:
@@ -371,7 +368,6 @@ class StormJudge(Judge):
         return not any(_date(s) < min(s.submitted, _date(o)) for s in stories for o in others)
 
     # ------------------------------------------------------------ the whole
-
     def _site(self) -> Iterator[tuple[str, str]]:
         numbers = [recorded.n for recorded in self.history.events]
         if numbers != list(range(1, len(numbers) + 1)):

@@ -88,7 +88,6 @@ class Person(threading.Thread):
         return Answer("unknown", doubt=True)
 
     # ------------------------------------------------------------ submitting
-
     def _new(self, kind: str = "") -> Promise:
         self._count += 1
         token = f"c{self.number}x{self._count}"
@@ -162,7 +161,6 @@ class Person(threading.Thread):
         self._submit(promises, [self._item(promises[0], self.chance.choice(QUEUES), **more)])
 
     # ------------------------------------------------------------ what was submitted
-
     def _one(self) -> Promise | None:
         some = [promise for promise in self.open if promise.line is None]
         return self.chance.choice(some[-8:]) if some else None

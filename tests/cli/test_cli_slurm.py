@@ -97,8 +97,6 @@ def test_each_option_that_is_refused_says_why(desk, screen):
 
 
 # ---------------------------------------------------------------- nqspy submit
-
-
 def nqspy(capfd, *words):
     capfd.readouterr()
     status = submit.run(list(words))
@@ -132,8 +130,6 @@ def test_the_umbrella_knows_it(desk, monkeypatch, capfd):
 
 
 # ---------------------------------------------------------------- values, and what directives mean
-
-
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [("30", 1800), ("5:30", 330), ("1:00:00", 3600), ("2-0", 172_800), ("1-12:30", 131_400),

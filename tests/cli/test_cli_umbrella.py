@@ -209,8 +209,6 @@ def test_a_python_that_cannot_be_run_is_one_line(monkeypatch):
 
 
 # ---------------------------------------------------------------- the manual
-
-
 @pytest.fixture
 def shelf(tmp_path):
     (tmp_path / "shifts.md").write_text("# Shifts\n\nA *named* list.\n")
@@ -259,8 +257,6 @@ def test_version_and_help():
 
 
 # ---------------------------------------------------------------- mistakes
-
-
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

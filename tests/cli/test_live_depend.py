@@ -39,8 +39,6 @@ def test_a_dependant_sees_what_became_of_those_it_waited_for(office):
 
 
 # ---------------------------------------------------------------- nqspy story ID
-
-
 def told(live, id):
     return [json.loads(line) for line in live.run("nqspy", "story", id, "--json").ok().lines]
 

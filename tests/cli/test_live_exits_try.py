@@ -225,8 +225,6 @@ def test_what_is_wrong_is_one_line(site, make_live):
 
 
 # ---------------------------------------------------------------- on what came lately
-
-
 def test_what_came_lately_goes_through_it_again(fresh):
     live = fresh(pes=4)
     tests = [live.submit("sleep 1", name="test") for _ in range(3)]

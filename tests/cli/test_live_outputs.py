@@ -39,8 +39,6 @@ def test_a_folder_whose_name_looks_like_a_mark_is_left_alone(office):
 
 
 # ---------------------------------------------------------------- one file for two
-
-
 @pytest.mark.parametrize("wish", ["own.%j", "logs/", "logs", "/dev/null"])
 def test_names_of_their_own_folders_and_devices_are_in_nobodys_way(office, wish):
     (office.work / "logs").mkdir(exist_ok=True)
@@ -98,8 +96,6 @@ def test_the_index_of_files_outlives_a_restart_and_moves_with_the_queue(shared):
 
 
 # ---------------------------------------------------------------- what cannot work
-
-
 @pytest.mark.parametrize("wish", ["%x/", "away/."])
 def test_a_folder_that_is_not_there_is_never_made_a_file(office, wish):
     id = office.qsub("echo told\n", "-N", "away", "-o", wish)

@@ -138,8 +138,6 @@ def test_an_interpreter_that_is_not_there_is_told_in_the_error_file(office):
 
 
 # ---------------------------------------------------------------- what programs written for PBS do
-
-
 def poll(office, *ids, options=()):
     """Return the jobs of one poll, as PSI/J makes it."""
     return office.run("qstat", "-f", "-F", "json", *options, *ids).ok().data["Jobs"]

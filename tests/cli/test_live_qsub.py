@@ -41,7 +41,6 @@ def test_json_and_wait_and_exit_statuses(office):
 
 
 # ---------------------------------------------------------------- in the words of Slurm
-
 SCRIPT = """#!/bin/bash
 #SBATCH --job-name=model
 #SBATCH --ntasks=2 --time=10
@@ -87,8 +86,6 @@ def test_an_array_finds_its_index(office):
 
 
 # ---------------------------------------------------------------- the job log
-
-
 def handed_in(office, *words, script="echo out; exit 3\n"):
     id = office.qsub(script, "-N", "logged", *words)
     return id, office.ended(id)["seq"]

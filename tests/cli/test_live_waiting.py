@@ -44,8 +44,6 @@ def finished(process):
 
 
 # ---------------------------------------------------------------- qwait
-
-
 def test_it_returns_when_all_have_ended_and_the_status_tells_how(office):
     good, bad = gated(office), gated(office, status=3)
     process = waiting(office, good, bad)
@@ -105,8 +103,6 @@ def test_one_that_ended_while_the_daemon_was_dead_is_found(shared):
 
 
 # ---------------------------------------------------------------- lists that are graphs
-
-
 def test_a_file_is_a_small_graph_handed_in_at_once(office):
     office.write("job.sh", "echo $1 >> order\n")
     office.write("bad.sh", "echo $1 >> order; exit 3\n")
@@ -130,8 +126,6 @@ def test_a_file_is_a_small_graph_handed_in_at_once(office):
 
 
 # ---------------------------------------------------------------- the tree
-
-
 def test_who_waits_for_whom_is_a_tree(office):
     office.write("job.sh", "true\n")
     office.write(
@@ -162,8 +156,6 @@ def test_who_waits_for_whom_is_a_tree(office):
 
 
 # ---------------------------------------------------------------- deleting many
-
-
 def left(office):
     return [request.data["name"] for request in office.client.requests()]
 
@@ -209,8 +201,6 @@ def test_on_a_terminal_it_asks_back_how_many(office, request):
 
 
 # ---------------------------------------------------------------- one verdict
-
-
 def test_what_a_limit_ended_is_a_failure_for_every_caller(office):
     office.write("traps.sh", "trap 'exit 0' TERM\nsleep 60 & wait\n")
     words = ("-l", "walltime=1", "-S", "/bin/sh", "traps.sh")

@@ -143,7 +143,6 @@ class House:
         apply(self.site, self.events[-1])
 
     # ------------------------------------------------------------ settings
-
     def machine(self, pes: int, memory: str | None = None) -> "House":
         self.set("machine/pes", pes)
         if memory is not None:
@@ -198,7 +197,6 @@ class House:
         return self
 
     # ------------------------------------------------------------ time and requests
-
     def at(self, seconds: float) -> "House":
         """Set the clock to this many seconds after the beginning."""
         return self.later(START + seconds * 1000 - self.now)
@@ -255,7 +253,6 @@ class House:
         return self
 
     # ------------------------------------------------------------ passes
-
     def run_pass(self) -> PassResult:
         """Return the plan of a pass, and check that the pass changed nothing of the site."""
         before = _picture(self.site)

@@ -98,7 +98,6 @@ class Story:
         return [known[seq] if array is None else f"{known[array]}[{index_of(seq)}]" for seq, array in arrays]
 
     # ------------------------------------------------------------ the site
-
     def set(self, path: str, text: str) -> None:
         self.house.set(path, value(text))
 
@@ -153,7 +152,6 @@ class Story:
         self.house.site.closings.clear()
 
     # ------------------------------------------------------------ requests and time
-
     def submit(self, *lines: str) -> None:
         for line in lines:
             owner = line.split()[0]
@@ -192,7 +190,6 @@ class Story:
         self.house.at(ms(time) / 1000)
 
     # ------------------------------------------------------------ passes, and what is so after them
-
     def starts(self, *names: str) -> None:
         """Run a pass and check which requests it starts; ``-``: none."""
         assert self._names(self.house.go().starts) == [name for name in names if name != "-"]

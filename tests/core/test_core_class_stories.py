@@ -269,8 +269,6 @@ def test_the_recheck_lets_only_a_job_with_a_cleared_block_delay_a_reserved_start
 
 
 # ---------------------------------------------------------------- jobselect
-
-
 @pytest.mark.parametrize("answer", [refuse(), hold_line()])
 def test_a_job_that_gave_way_goes_on_without_being_offered(cleared, answer):
     cleared.end(cleared.go().starts[0]).submit("dora class=interactive pes=1", queue="apps")

@@ -235,8 +235,6 @@ def test_the_same_starts_whether_it_might_force_or_not(house):
 
 
 # ---------------------------------------------------------------- how far an answer reaches
-
-
 def test_three_thousand_of_one_name_behind_a_running_one_are_passed_over_as_one(house):
     house.machine(pes=9).queue("night").group("d1", 10).run("anne group=d1 name=x")
     same = house.submit(*["anne group=d1 name=x"] * 3000)
@@ -304,8 +302,6 @@ def test_whom_a_later_answer_does_not_reach_were_passed_over_for_the_former_one(
 
 
 # ---------------------------------------------------------------- reasons, as it stands after the pass
-
-
 def test_a_text_made_before_a_later_start_of_the_same_pass_is_made_again(house):
     house.machine(pes=3).queue("night", memory_limit="8mw")
     wide, small, ben, anne = house.submit("anne pes=3 mem=8mw", "zoe mem=1mw", "ben", "anne mem=2mw")

@@ -247,7 +247,6 @@ def test_rows_have_the_list_without_words_of_removed_features(house):
 
 
 # ---------------------------------------------------------------- swap control: how it stands
-
 MW = 8 * 2**20
 
 
@@ -296,8 +295,6 @@ def test_so_many_tries_in_a_row_change_the_state(fails, recovers, before, tries,
 
 
 # ---------------------------------------------------------------- requests that need what is broken
-
-
 def test_many_that_wait_for_it_cost_a_pass_next_to_nothing(house):
     Story(house).play(f"{PROBES}; probe licence broken")
     specs = [spec_of("anne", needs="licence") for _ in range(4)]

@@ -69,7 +69,6 @@ def test_whoever_asks_for_no_more_than_there_is_room_gets_free_pes_each_once(hel
 
 
 # ---------------------------------------------------------------- domains in a pass
-
 TWO = "machine 8; create domain/wide pes=(5-7); queue day domain=wide priority=2; queue night priority=1"
 ROW = "set domain/application/placement contiguous"
 DEEP = "queue night; set domain/application/depth 2"
@@ -153,7 +152,6 @@ def test_a_start_past_one_without_a_time_holds_headroom_of_no_pes_in_a_command_d
 
 
 # ---------------------------------------------------------------- what is free over time
-
 HORIZON = 40
 SPAN = st.tuples(st.integers(0, HORIZON), st.integers(1, HORIZON), st.integers(1, 4))
 

@@ -127,8 +127,6 @@ def test_a_pipe_queue_without_destinations_is_a_fault(day):
 
 
 # ---------------------------------------------------------------- what domains take
-
-
 @pytest.mark.parametrize(
     ("settings", "asked", "text"),
     [

@@ -107,8 +107,6 @@ def test_no_guess_reaches_beyond_what_limits_let_it_run():
 
 
 # ---------------------------------------------------------------- lifetimes as they are spread
-
-
 def test_the_longest_lifetime_is_found_from_a_few():
     drawn = Random(1)
     low, high = math.log(1_000), math.log(10_000_000)
@@ -162,7 +160,6 @@ def test_who_runs_is_always_expected_to_go_on_and_within_its_limit(runs, wall, g
 
 
 # ---------------------------------------------------------------- more wall time than needed
-
 KEY = ("anne", "job", 1)
 
 
@@ -232,8 +229,6 @@ def test_starts_by_chance(house, title):
 
 
 # ---------------------------------------------------------------- what is learnt
-
-
 @pytest.mark.parametrize("percent", [1, 30.0, 50, 66.6, 90, 98, 99])
 @pytest.mark.parametrize("count", [0, 1, 2, 9, 10, 49, 50])
 def test_the_sure_part_is_the_least_with_that_chance(percent, count):

@@ -237,8 +237,6 @@ def test_the_shares_of_a_long_line_stop_being_asked_for(house, monkeypatch):
 
 
 # ---------------------------------------------------------------- shares are kept per domain
-
-
 @pytest.fixture
 def two(house):
     """Return a site with two PEs each in application (queue night) and wide (queue day), shared 3 to 1 by d1

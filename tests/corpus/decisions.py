@@ -96,7 +96,6 @@ class Trial:
             self.sim.see(self.sim.now, ObservedResource(step.text, state))
 
     # ------------------------------------------------------------ the decider's door
-
     def ask(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
         """Decide as the core does, and write down what it decided."""
         plan = self._decider.ask(site, now, samples)

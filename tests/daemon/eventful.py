@@ -151,7 +151,6 @@ class EventfulNight:
         ]  # fmt: skip
 
     # ------------------------------------------------------------ people
-
     def _hand_in(self) -> None:
         for n in range(8):
             self.submit(self.chance.uniform(0.2, 1.2), f"list-{n}", pes=self.chance.choice((1, 1, 1, 3)))

@@ -130,7 +130,6 @@ class Live:
         self._former = 0, 0
 
     # ------------------------------------------------------------ the home and its daemon
-
     def site(self, text: str = ONE_QUEUE, exits: Mapping[str, str] | None = None) -> "Live":
         for folder in ("queues.d", "exits"):
             (self.home / folder).mkdir(parents=True, exist_ok=True)
@@ -184,7 +183,6 @@ class Live:
         return path.read_text()[self._former[1] :] if path.exists() else ""
 
     # ------------------------------------------------------------ commands
-
     def run(self, name: str, *words: str, stdin: str = "", **more: Any) -> Done:
         called = [*more.pop("before", ()), *command(name), *words]
         environment = self.environment | more.pop("env", {})
@@ -222,7 +220,6 @@ class Live:
         return self.run("qmgr", *(word for each in commands for word in ("-c", each)))
 
     # ------------------------------------------------------------ the client library
-
     @property
     def client(self) -> Client:
         if self._client is None:
@@ -305,7 +302,6 @@ class Live:
                 return [json.loads(answers.readline()) for _ in lines]
 
     # ------------------------------------------------------------ afterwards
-
     def again(self, work: Path) -> "Live":
         """Give the daemon to another test, without the requests, events and log of those before."""
         self._look_for_trouble()

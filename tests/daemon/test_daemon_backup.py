@@ -129,8 +129,6 @@ def test_backups_are_made_by_the_sites_clock_the_last_few_kept_and_an_alarm_says
 
 
 # ---------------------------------------------------------------- restore
-
-
 def test_nothing_runs_twice_and_no_number_is_given_twice_after_a_restore(live):
     """Before the backup: one waits, one runs. After it: the waiting one runs, and another is submitted."""
     live.set("set machine pes=4")
@@ -206,8 +204,6 @@ def test_a_damaged_database_names_the_backup_and_the_command_that_bring_it_back(
 
 
 # ---------------------------------------------------------------- rotation
-
-
 def test_old_history_moves_into_files_and_everybody_finds_it(make_live):
     live = make_live().site().start("--clock", MARCH)
     old = [live.submit(f"exit {n}") for n in range(3)]

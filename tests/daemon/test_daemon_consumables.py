@@ -58,8 +58,6 @@ def shown(live: Live) -> dict[str, dict[str, object]]:
 
 
 # ---------------------------------------------------------------- what is found
-
-
 def test_devices_are_found_by_their_files_and_what_the_kernel_tells_oddly_is_nothing(tmp_path):
     make_devices(tmp_path, nvidia=2, amd=1)
     found = devices.found({devices.ROOT: str(tmp_path)})
@@ -98,8 +96,6 @@ def test_where_the_driver_is_silent_the_order_of_addresses_tells_which_is_near_t
 
 
 # ---------------------------------------------------------------- a life with them
-
-
 def test_the_variable_names_the_units_and_a_kill_changes_nothing(lab):
     live = lab.start()
     message = live.qmgr("create consumable card units=auto env=ROCR_VISIBLE_DEVICES").ok().out

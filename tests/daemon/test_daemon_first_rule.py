@@ -150,7 +150,6 @@ def test_what_the_page_on_replay_shows_is_what_happens(make_live):
 
 
 # ---------------------------------------------------------------- the README
-
 PAGE = (ROOT / "README.md").read_text()
 
 

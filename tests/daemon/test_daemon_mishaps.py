@@ -26,9 +26,8 @@ from nqspy.model.errors import NqspyError
 from nqspy.rpc.client import Client
 from nqspy.store import restoring
 
+
 # ---------------------------------------------------------------- one message
-
-
 def test_a_field_that_nobody_reads_may_be_nested_as_deep_as_it_likes(live):
     pid = live.pid
     for depth in (10, 500, *range(900, 1000, 15), 5_000):
@@ -61,7 +60,6 @@ def test_output_that_somebody_made_a_pipe_holds_nobody_up(tmp_path):
 
 
 # ---------------------------------------------------------------- one forged answer
-
 FORGES = '''
 """It writes to the daemon by itself."""
 import os, stat
@@ -105,7 +103,6 @@ def test_a_plan_that_nobody_asked_for_and_rows_that_are_none_do_not_end_the_daem
 
 
 # ---------------------------------------------------------------- nothing left to give
-
 NOTICED = '''
 """It is told of ends."""
 from nqspy.userexit import userexit
@@ -225,8 +222,6 @@ def test_what_is_committed_last_of_all_is_told_as_well(tmp_path, caplog):
 
 
 # ---------------------------------------------------------------- what somebody takes away
-
-
 def test_a_socket_that_was_removed_is_bound_again(live):
     with Client(live.home) as before:
         before.call("ping")

@@ -101,8 +101,6 @@ def gone(live: Live) -> None:
 
 
 # ------------------------------------------------------------ streams, statuses, surroundings
-
-
 def test_a_program_has_the_streams_of_its_caller(site):
     done = site.sh(f"echo hi | {' '.join(command('mpprun'))} -n 1 cat").ok()
     assert (done.out, done.err) == ("hi\n", "")
@@ -190,8 +188,6 @@ def test_a_stop_at_the_terminal_stops_both_and_they_go_on_together(site, call):
 
 
 # ------------------------------------------------------------ waiting
-
-
 def test_one_waits_until_pes_are_free_unless_it_is_killed_interrupted_deleted_or_loses_its_folder(
     site, call, tmp_path
 ):
@@ -260,8 +256,6 @@ def test_a_daemon_that_dies_changes_nothing(make_live, call):
 
 
 # ------------------------------------------------------------ inside a request
-
-
 def test_inside_a_request_with_pes_it_runs_on_those(site):
     run = " ".join(command("mpprun"))
     script = f"echo $NQSPY_PES $QSUB_REQID; {run} -n 2 sh -c 'echo $NQSPY_PES $QSUB_REQID; exit 5'; echo $?\n"
@@ -294,8 +288,6 @@ def test_inside_a_request_of_a_command_domain_it_is_an_application_on_the_same_a
 
 
 # ------------------------------------------------------------ refused
-
-
 def test_what_can_never_run_is_refused_in_one_line(site):
     site.run("mpprun", "-n", "3", "true").refused("mpprun: ", "2")
     site.run("mpprun", "-debug", "true").refused("benchmark is not open to")

@@ -55,8 +55,6 @@ def gated(live, name, queue):
 
 
 # ---------------------------------------------------------------- what becomes of requests
-
-
 def test_a_command_that_fails_suspends_real_processes_and_lets_them_go_on_again(site):
     is_found(site, "ok")
     id, gate, pid = gated(site, "one", "night")
@@ -108,8 +106,6 @@ def test_what_was_known_stands_over_a_restart_until_there_are_new_results(site, 
 
 
 # ---------------------------------------------------------------- tries
-
-
 @pytest.fixture
 def plain(office):
     """Return one daemon for all tries; remove its probes after each."""

@@ -80,8 +80,6 @@ def test_what_exits_failed_at_before_a_time_counts_from_when_they_were_asked(nig
 
 
 # ---------------------------------------------------------------- nights that never were
-
-
 def replayed_with(night: Live, *words: str) -> dict[str, Any]:
     """Return the data of a replay that must succeed."""
     done = CliRunner().invoke(app, ["--home", str(night.home), *words, "--json"], catch_exceptions=False)

@@ -93,8 +93,6 @@ def test_a_user_keeps_so_many_bytes_and_those_of_requests_that_never_ran_go_with
 
 
 # ---------------------------------------------------------------- a full disk
-
-
 @contextmanager
 def disk_of(live, size):
     """Put the home on a disk of its own, of so many bytes."""

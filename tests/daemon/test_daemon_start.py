@@ -199,8 +199,6 @@ def test_the_log_has_one_line_a_message_whose_time_carries_the_sites_zone(live):
 
 
 # ---------------------------------------------------------------- queues.d
-
-
 BROKEN = [
     (ONE_QUEUE + "set queue batch run_limits=3\n", ("line 6", "run_limits")),
     (ONE_QUEUE + "set queue nowhere run_limit=3\n", ("line 6", "nowhere")),
@@ -232,8 +230,6 @@ def test_an_error_in_any_line_leaves_the_settings_in_force(live):
 
 
 # ---------------------------------------------------------------- homes that cannot be used
-
-
 def test_a_home_without_rights_is_refused(make_live):
     live = make_live().site()
     weak: list[str] = []
@@ -251,8 +247,6 @@ def test_a_home_without_rights_is_refused(make_live):
 
 
 # ---------------------------------------------------------------- messages that are none
-
-
 def test_a_client_that_hangs_up_costs_nothing(office):
     for message in (b'{"v":1,"id":1,"cmd":"wait","ids":["1"]}', b'{"v":1,"id":1,"cmd":"events","wait":true}'):
         id = office.submit("true", held=True)
@@ -307,8 +301,6 @@ def test_whoever_starts_or_stops_it_waits_for_nothing_heavy(tmp_path, words):
 
 
 # ---------------------------------------------------------------- starts that cannot be, and odd callers
-
-
 @pytest.mark.parametrize(("word", "there"), [("start", False), ("run", True)])
 def test_a_first_start_that_fails_leaves_the_home_as_it_was(make_live, tmp_path, word, there):
     live = make_live()

@@ -152,8 +152,6 @@ def test_with_nothing_to_do_nobody_looks_at_the_memory(monkeypatch):
 
 
 # ---------------------------------------------------------------- what the kernel says
-
-
 def test_the_kernels_figures_are_read(monkeypatch):
     now = memory.read()
     assert 0 < now.available < now.total

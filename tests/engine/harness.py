@@ -91,7 +91,6 @@ class Centre:
         self.qmgr(settings)
 
     # ------------------------------------------------------------ asking
-
     @property
     def site(self) -> Site:
         """Site of the engine."""
@@ -148,7 +147,6 @@ class Centre:
         return self.ask(cm.Submit(items, key), by)
 
     # ------------------------------------------------------------ time
-
     def later(self, **units: float) -> Instant:
         """Let this time pass: ``seconds=``, ``minutes=``, ``hours=``; return the new instant."""
         each = {"seconds": 1_000, "minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
@@ -159,7 +157,6 @@ class Centre:
         return self.sim.run(moment(text))
 
     # ------------------------------------------------------------ looking
-
     def request(self, seq: Seq) -> Request:
         """Return a request that has not ended."""
         return self.site.requests[seq]

@@ -120,7 +120,6 @@ class Story:
             assert report == dict(re.findall(r"(\S+?)(?::([a-z]\w*))?(?= |$)", expected.strip("-"))), report
 
     # ------------------------------------------------------------ the site, submissions, time
-
     def site(self, words: str) -> None:
         """Begin with another site: ``pes``, ``length``, ``at``."""
         named = (each.partition("=") for each in words.split())
@@ -178,7 +177,6 @@ class Story:
         self.centre.sim.restart()
 
     # ------------------------------------------------------------ what is so then
-
     def starts(self, names: str) -> None:
         """Check which requests started since the last such check, in order; ``-``: none."""
         begun = self.centre.starts()

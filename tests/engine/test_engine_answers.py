@@ -100,7 +100,6 @@ def test_each_cause_for_which_indices_wait_is_shown_with_its_indices() -> None:
 
 
 # ---------------------------------------------------------------- what a later one was started before
-
 DIVIDED = """
 create domain wide pes=7-11
 create batch_queue batch priority=10 user_limit=1
@@ -186,7 +185,6 @@ def test_the_reason_is_the_limit_that_was_reached_when_its_turn_came(limits, ask
 
 
 # ---------------------------------------------------------------- what can never start
-
 SITE = f"""{PLAIN}
 create batch_queue q2
 create pipe_queue pp destination=(batch)

@@ -128,7 +128,6 @@ def test_commands_wait_for_so_many_requests_of_a_user_and_no_more(monkeypatch):
 
 
 # ---------------------------------------------------------------- what is charged
-
 MIN = 60_000
 SITE = """
 create group d1 share=1 limit=50% members=(anne)

@@ -215,7 +215,6 @@ def test_the_owner_of_an_array_gets_mail_about_indices_that_others_delete() -> N
 
 
 # ---------------------------------------------------------------- whatever people do
-
 SITE = PLAIN + "create batch_queue other priority=5 user_limit=3\nenable queue other\nstart queue other\n"
 _PARTS = st.one_of(
     st.just("[]"), st.just(""), st.integers(1, 6).map(lambda n: f"[{n}]"),

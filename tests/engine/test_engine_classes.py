@@ -157,7 +157,6 @@ def test_who_goes_on_for_ever_is_who_holds_pes_and_no_script_that_holds_none():
 
 
 # ---------------------------------------------------------------- what moves cost is told
-
 PARIS = zone_of("Europe/Paris")
 
 
@@ -223,8 +222,6 @@ def test_the_night_report_counts_who_gave_way_and_the_pe_hours_that_it_cost():
 
 
 # ---------------------------------------------------------------- a night once more, and under something else
-
-
 @settings(max_examples=examples(25), deadline=None)
 @given(
     st.lists(JOB, min_size=2, max_size=12),

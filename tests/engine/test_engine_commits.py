@@ -31,8 +31,6 @@ class Idle:
 
 
 # ---------------------------------------------------------------- who waits
-
-
 def test_a_group_is_one_commit_and_every_reply_comes_after_it():
     centre = Centre(PLAIN + "stop queue batch\n")
     commits = centre.engine.commits
@@ -73,8 +71,6 @@ def test_what_the_driver_notes_is_committed_and_logged():
 
 
 # ---------------------------------------------------------------- a commit that fails
-
-
 def test_a_failed_commit_refuses_everybody_who_waits_and_nothing_has_happened():
     centre = Centre(PLAIN + "stop queue batch\n")
     centre.submit("anne")
@@ -181,8 +177,6 @@ def test_the_time_in_which_nothing_could_be_submitted_is_journaled_once_there_is
 
 
 # ---------------------------------------------------------------- bugs of ours
-
-
 def test_a_handler_that_breaks_down_refuses_its_group_and_the_engine_goes_on(monkeypatch):
     from nqspy.engine import loop
 

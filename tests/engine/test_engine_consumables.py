@@ -79,8 +79,6 @@ def test_stories(title):
 
 
 # ---------------------------------------------------------------- holding
-
-
 def test_who_holds_which_is_the_same_after_a_restart_also_whose_turn_it_is(tmp_path):
     with SqliteJournal.open(tmp_path / "nqs.db") as journal:
         centre = Centre(LAB, pes=8, journal=journal)

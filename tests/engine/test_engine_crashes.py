@@ -205,8 +205,6 @@ def test_a_machine_that_changed_is_noted_once():
 
 
 # ---------------------------------------------------------------- a start over an older database
-
-
 def rewound(minutes, *lines):
     """Return a site whose journal is set back by so many minutes; its jobs stay as they are."""
     centre = Centre(PLAIN, pes=1, length=600)

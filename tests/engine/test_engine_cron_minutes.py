@@ -227,8 +227,6 @@ def test_every_minute_around_the_changes_agrees_for_1000_pairs(seed):
 
 
 # ---------------------------------------------------------------- worked by hand
-
-
 def ahead(zone: str, cron: str, since: str, until: str) -> list[str]:
     found = calendar.coming(settings_of((Shift("x", (cron,)),)), zone, moment(since), moment(until))
     return [zones.local(firing.at, zone).isoformat() for firing in found]
@@ -283,7 +281,6 @@ def test_searches_end_also_at_the_ends_of_the_calendar():
 
 
 # ---------------------------------------------------------------- the shift in force
-
 PARIS = "Europe/Paris"
 CEA = (
     Shift("day", ("30 8 * * mon-fri",)),
@@ -377,7 +374,6 @@ def test_times_of_a_skipped_hour_come_in_their_order():
 
 
 # ---------------------------------------------------------------- days that count as Sundays
-
 FRANCE = Calendar(holidays="FR")
 
 

@@ -155,8 +155,6 @@ def test_the_features_of_a_domain_are_stored_and_shown(centre, typed, kept, show
 
 
 # ---------------------------------------------------------------- the machine
-
-
 def test_holders_of_a_domain_are_shown_with_their_base_and_where_it_lies(centre):
     (seq,) = centre.submit("anne queue=day pes=2")
     held = {"id": centre.id(seq), "pes": [4, 5], "base": 4}

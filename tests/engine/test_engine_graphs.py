@@ -32,8 +32,6 @@ def graph(site, *lines, by=ANNE, **more):
 
 
 # ---------------------------------------------------------------- a list that is a graph
-
-
 def test_a_diamond_runs_from_the_top_to_the_bottom():
     site = centre()
     site.submit("ben")
@@ -119,8 +117,6 @@ def test_index_by_index_the_arrays_of_a_list_are_equal_or_refused(first, second)
 
 
 # ---------------------------------------------------------------- consequences are told once
-
-
 def notes(site, to):
     return [notice for notice in site.sim.notices if notice.to == to]
 
@@ -269,8 +265,6 @@ def test_a_dry_run_says_what_it_would_wait_for():
 
 
 # ---------------------------------------------------------------- what can never be met
-
-
 def test_what_a_deleted_dependant_waited_for_is_named_and_nothing_else():
     site = centre().qmgr("set dependency_failed delete")
     site.submit("anne held", "ben after=1", "ben after=1:start", "ben after=1:ok,1:start")

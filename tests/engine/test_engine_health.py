@@ -73,8 +73,6 @@ def test_the_managers_get_one_mail_when_it_breaks_and_one_when_it_is_repaired():
 
 
 # ---------------------------------------------------------------- what else happens
-
-
 @pytest.mark.parametrize("running", ["hold", "suspend", "requeue"])
 def test_a_restart_in_the_middle_changes_nothing(running, tmp_path):
     ends = []

@@ -378,7 +378,6 @@ def test_an_index_stands_although_its_array_has_a_reservation():
 
 
 # ---------------------------------------------------------------- forged plans
-
 PROBED = """
 create probe nfs file=/etc/passwd running={}
 create probe tape file=/etc/passwd running=suspend

@@ -38,8 +38,6 @@ def memory(centre, level, used, *held):
 
 
 # ---------------------------------------------------------------- memory, closings, CPUs
-
-
 def test_what_gave_way_to_memory_over_a_closing_is_stopped_for_the_day_like_the_others():
     centre = Centre(
         NIGHT + SWAP + "set shift day spill=suspend\n", at="2026-03-02T22:00:00+01:00", length=86400

@@ -89,7 +89,6 @@ def test_another_course_of_a_night_takes_as_long_as_its_other_size(centre):
 
 
 # ---------------------------------------------------------------- what follows from the PEs
-
 SELECT = Layout("select=1:ncpus=4:mpiprocs=4", 1, 4, 4)
 NODES = Layout("nodes=1:ppn=4", 1, 4, 4)
 ONE_TASK = Layout(ranks=1, cpus=4, threads=4)

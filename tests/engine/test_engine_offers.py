@@ -52,7 +52,6 @@ def test_with_no_pe_free_a_pass_does_not_go_on(choosy, order):
 
 
 # ---------------------------------------------------------------- the walk goes on, whatever happens
-
 BUSY = """
 from nqspy.userexit import refuse, userexit
 
@@ -135,8 +134,6 @@ def test_a_look_ahead_neither_uses_nor_stores_refusals(choosy):
 
 
 # ---------------------------------------------------------------- arrays
-
-
 def test_an_elected_index_makes_the_rest_of_its_array_young(tmp_path):
     """As in a burst of single requests, the rest of the array waits behind other requests."""
     centre = Centre(PLAIN, exits=exits_of(tmp_path / "exits", "machine_gun"), pes=1, length=60)
@@ -185,8 +182,6 @@ def jobselect(request, view):
 
 
 # ---------------------------------------------------------------- loading
-
-
 class Loaded(NoExits):
     """Exits of these files; ``told``: the answer of a reload."""
 
@@ -231,7 +226,6 @@ def test_a_start_journals_only_exits_that_the_journal_does_not_know(centre: Cent
 
 
 # ---------------------------------------------------------------- age, and bursts
-
 SUBMITTED = f"{PLAIN}set queue batch age_from=submitted\n"
 
 

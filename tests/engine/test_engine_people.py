@@ -112,7 +112,6 @@ def test_queues_d_are_applied_by_managers_only():
 
 
 # ---------------------------------------------------------------- what the home's owner alone may set
-
 MAIL = "set mail smtp=post tls=implicit user=nqs password_file=/etc/nqs.password"
 
 

@@ -186,8 +186,6 @@ def test_commits_that_fail_anywhere_lose_nothing_but_what_was_refused(happenings
 
 
 # ---------------------------------------------------------------- replay
-
-
 def recording(journal: Any) -> Recording:
     """Return the whole recording of a journal, from an empty site on."""
     return Recording(Site, list(journal.events()), journal.ended)

@@ -136,8 +136,6 @@ def test_no_name_in_a_path_and_no_command_of_a_shift_has_them_either():
 
 
 # ---------------------------------------------------------------- queues.d
-
-
 def test_a_new_measure_of_use_takes_nothing_back_from_what_runs():
     centre = Centre(length=600)
     centre.submit("anne pes=2")
@@ -237,7 +235,6 @@ def test_refusals_name_gates_by_the_words_that_were_typed():
 
 
 # ---------------------------------------------------------------- what makes no sense is refused
-
 SHIFTS = 'define shift day when=("30 8 * * mon-fri")\nset run_limit=1 batch\nend\n' + (
     'define shift night when=("0 21 * * mon-fri")\nset run_limit=5 batch\nend\n'
 )
@@ -427,7 +424,6 @@ def test_of_several_changes_all_are_made_or_none() -> None:
 
 
 # ---------------------------------------------------------------- what has no effect in a queue of its kind
-
 PIPE = f"{PLAIN}create pipe_queue pp destination=(batch)\n"
 
 

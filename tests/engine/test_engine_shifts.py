@@ -92,8 +92,6 @@ def test_a_switch_that_makes_no_sense_is_refused(shift, until, code):
 
 
 # ---------------------------------------------------------------- a shift that fails
-
-
 class Doors(NoExits):
     """Exits whose reload fails when the test says so."""
 
@@ -166,7 +164,6 @@ def test_the_next_firing_is_what_the_engine_asks_to_be_woken_for():
 
 
 # ---------------------------------------------------------------- typed, or of a file
-
 DAY = 'define shift day when=("30 8 * * *") | set run_limit=1 batch | end'
 NIGHT = 'define shift night when=("0 18 * * *") | set run_limit=5 batch | end'
 LATE = NIGHT.replace("18", "23")
@@ -228,7 +225,6 @@ def test_a_clock_that_was_years_ahead_when_it_was_typed_says_nothing():
 
 
 # ---------------------------------------------------------------- night work that outlasts the night
-
 MORNING, EVENING = "2026-03-03T08:30:00+01:00", "2026-03-03T21:00:00+01:00"
 
 
@@ -364,8 +360,6 @@ def test_late_plans(title):
 
 
 # ---------------------------------------------------------------- when queues are stopped next
-
-
 def test_the_next_stop_of_each_queue_is_worked_out_from_settings_and_time():
     place = site("suspend", more="set shift evening spill=drain")
     note_stops(place.site, moment("2026-03-02T12:00:00+01:00"))

@@ -232,7 +232,6 @@ def test_a_request_blocked_by_its_own_group_has_a_reservation_only_where_all_hav
 
 
 # ---------------------------------------------------------------- requests without a wall limit
-
 RESERVES = ("2", "3", "all")
 FILLS = ("limit", "none", "contract", "probable")
 REQUEST = st.fixed_dictionaries(

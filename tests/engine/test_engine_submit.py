@@ -149,8 +149,6 @@ def test_the_longest_names_and_mail_to_several_are_accepted():
 
 
 # ---------------------------------------------------------------- keys
-
-
 def test_the_same_key_again_gives_the_same_answer_and_no_second_request():
     centre = Centre()
     first = centre.hand_in("anne name=a", "anne name=b", key="k1")
@@ -190,8 +188,6 @@ def test_only_a_manager_submits_for_somebody_else():
 
 
 # ---------------------------------------------------------------- exits, dry run, sizes
-
-
 class Door(NoExits):
     """A submit exit made of a function."""
 
@@ -240,7 +236,6 @@ def test_what_is_too_large_or_no_text_or_empty_is_refused():
 
 
 # ---------------------------------------------------------------- how many there may be
-
 STOPPED = PLAIN + "stop queue batch\n"
 
 

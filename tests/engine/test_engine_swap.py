@@ -122,8 +122,6 @@ class Prime(Centre):
 
 
 # ---------------------------------------------------------------- how scarce it is
-
-
 @pytest.mark.parametrize(
     ("used", "stalled", "people", "former", "level"),
     [
@@ -157,8 +155,6 @@ def test_sizes_are_shown_in_words():
 
 
 # ---------------------------------------------------------------- giving way, coming back
-
-
 class SwapStory(Story):
     """A test that checks which requests were suspended and resumed so far, in order."""
 
@@ -306,8 +302,6 @@ def test_on_any_night_giving_way_is_fair_and_everything_ends(night):
 
 
 # ---------------------------------------------------------------- causes
-
-
 def test_an_operator_who_is_called_swap_is_no_swap_control():
     centre = Prime((60, 60), (120, 10))
     centre.qmgr("add managers swap:o", MAX)

@@ -133,7 +133,6 @@ def test_wall_time_goes_on_between_samples_and_stands_still_while_suspended():
 
 
 # ---------------------------------------------------------------- best guesses
-
 GUESSES = {
     "who waits for one with a best guess is told by it": """site pes=1 length=300
         submit anne wall=1:00:00 guess=5:00, ben wall=60; probably 2 300; latest 2 3600""",
@@ -197,7 +196,6 @@ def test_requests_that_failed_or_sometimes_run_long_are_not_reported():
 
 
 # ---------------------------------------------------------------- requests with a contract, which fill holes
-
 FILLING = PLAIN + "set queue batch order=fcfs reserve=1 backfill=contract\n"
 
 HELD = "submit anne pes=3 wall=10:00, ben pes=4 wall=20:00"

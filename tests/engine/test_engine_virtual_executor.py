@@ -21,9 +21,8 @@ from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Attempt, EndOrder, Pause, Request, Spec, State, Used
 from nqspy.model.site import Site
 
+
 # ---------------------------------------------------------------- heap
-
-
 @given(st.lists(st.integers(0, 9)))
 def test_things_come_by_their_instant_and_then_in_the_order_they_were_pushed(instants):
     heap = Heap()
@@ -83,8 +82,6 @@ def test_a_stream_is_asked_for_its_next_item_when_the_one_before_has_come():
 
 
 # ---------------------------------------------------------------- machine
-
-
 class Bench:
     """A machine with one request on it."""
 
@@ -244,8 +241,6 @@ def test_what_is_put_off_is_there_for_whoever_looks_and_only_what_was_put_off_la
 
 
 # ---------------------------------------------------------------- the machine that is shared
-
-
 @dataclass
 class YMP:
     """A shared machine, driven by hand: attempts by number, each with its `Run`."""

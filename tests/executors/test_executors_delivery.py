@@ -128,8 +128,6 @@ def test_a_launch_has_a_deadline(make_bench):
 
 
 # ---------------------------------------------------------------- holes
-
-
 def test_holes_in_output_stay_holes_on_another_file_system(bench):
     target = Path("/dev/shm") / f"nqspy-test-{os.getpid()}"
     script = (
@@ -170,7 +168,6 @@ def test_output_longer_than_the_disk_has_room_for_ends_the_request(bench):
 
 
 # ---------------------------------------------------------------- a child that its owner stops
-
 STOPS = """
 import os, signal, time
 os.write(1, b"ready")

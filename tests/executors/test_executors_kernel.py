@@ -127,8 +127,6 @@ def test_a_request_that_closes_all_its_descriptors_ends_exactly(bench):
 
 
 # ---------------------------------------------------------------- a full spool
-
-
 @pytest.fixture
 def small_spool(tmp_path):
     with small_disk(tmp_path / "spool", "size=24m,mode=0700"):
@@ -155,8 +153,6 @@ def test_who_fills_the_spool_is_ended_and_the_records_of_others_are_safe(small_s
 
 
 # ---------------------------------------------------------------- version 2, by its files
-
-
 def _tree(folder: Path, controllers: str) -> Path:
     tree = folder / "above" / "home"
     tree.mkdir(parents=True)
@@ -189,8 +185,6 @@ def test_version_2_sets_its_own_files_and_a_tree_that_delegates_nothing_holds_no
 
 
 # ---------------------------------------------------------------- cgroups that are about to be entered
-
-
 def test_no_cgroup_is_removed_at_the_daemons_stop_while_a_job_may_be_about_to_enter_it(make_bench):
     bench = make_bench()
     request = bench.running("echo $$ > pid\nexec sleep 60\n", ask=Ask(nice=5))
@@ -254,8 +248,6 @@ def test_an_order_to_end_a_job_that_then_begins_after_all_is_not_lost():
 
 
 # ---------------------------------------------------------------- devices: a job may open what it holds
-
-
 FULL, ZERO = os.makedev(1, 7), os.makedev(1, 5)
 """Devices that every machine has, in place of GPUs."""
 
@@ -327,8 +319,6 @@ def test_what_is_no_cgroup_cannot_be_kept_from_devices(tmp_path):
 
 
 # ---------------------------------------------------------------- memory of requests that give way
-
-
 HOG = f"""exec {sys.executable} -c '
 import os, time
 held = bytearray(b"x") * (80 << 20)

@@ -238,8 +238,6 @@ def test_a_deleted_request_that_also_runs_out_of_time_was_deleted(bench):
 
 
 # ---------------------------------------------------------------- processes without end
-
-
 BOMB = """
 import os, signal, sys, time
 {first}

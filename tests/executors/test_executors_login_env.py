@@ -163,8 +163,6 @@ def test_a_login_that_had_no_room_is_no_verdict_and_is_taken_again(tmp_path, mon
 
 
 # ---------------------------------------------------------------- pure
-
-
 def test_profiles_are_those_of_the_shell(tmp_path):
     for shell, name in (("/bin/bash", ".bash_profile"), ("/bin/tcsh", ".login"), ("/bin/zsh", ".zprofile")):
         before = login_env.profiles(shell, str(tmp_path))
@@ -195,8 +193,6 @@ def test_what_is_cut_off_or_damaged_in_the_spool_is_no_login():
 
 
 # ---------------------------------------------------------------- a login for each job
-
-
 def _each(tmp_path, profile: str, interpreter: list[str]) -> tuple[subprocess.CompletedProcess, bool]:
     """Run what `child` would exec with ``login_each``; return the process, and True if the script was
     reached."""
@@ -233,8 +229,6 @@ def test_a_job_whose_own_login_goes_away_is_not_started(desk):
 
 
 # ---------------------------------------------------------------- the script
-
-
 def test_a_job_that_edits_its_script_changes_nothing_for_others(bench):
     script = 'echo STEP=1\nsed -i s/STEP=1/STEP=2/ "$0" && chmod a-w "$0"\n'
     for _ in range(2):
@@ -263,8 +257,6 @@ def test_an_interpreter_that_is_not_there_ends_the_job_as_not_started(desk):
 
 
 # ---------------------------------------------------------------- without PAM: the files in /etc
-
-
 ANNE = Person(1001, 1001, "anne", "/home/anne", "/bin/bash", 1001)
 ROOT = Person(0, 0, "root", "/root", "/bin/sh", 0)
 GROUPS = {"anne": 1001, "users": 100}

@@ -109,8 +109,6 @@ def test_many_who_do_not_end_are_waited_for_together():
 
 
 # ---------------------------------------------------------------- what it wrote
-
-
 @pytest.mark.parametrize("forgotten", [True, False])
 @pytest.mark.parametrize("again", [True, False])
 def test_what_a_lost_request_wrote_stays_whether_it_runs_again_or_not(bench, forgotten, again):
@@ -170,8 +168,6 @@ def test_what_is_no_folder_of_the_owner_s_is_left_alone(tmp_path):
 
 
 # ---------------------------------------------------------------- strays
-
-
 def test_an_attempt_that_nobody_expects_is_told_with_its_fate(bench):
     done = bench.start("exit 0\n")
     bench.ending(done)
@@ -257,8 +253,6 @@ def test_a_shepherd_of_a_later_version_is_told_and_left_alone(make_bench):
 
 
 # ---------------------------------------------------------------- claims
-
-
 @pytest.mark.skipif(not shutil.which("strace"), reason="needs strace: it sees what is synced, and when")
 @BOTH
 def test_before_the_first_instruction_claim_folder_and_its_name_are_on_the_disk(bench, tmp_path, ask):

@@ -162,8 +162,6 @@ def test_the_exit_record_is_there_before_the_end_is_told(bench):
 
 
 # ---------------------------------------------------------------- a fifo that is not read
-
-
 @pytest.fixture
 def unread(bench):
     """Start a request that writes to a fifo which a process has open and never reads."""
@@ -212,7 +210,6 @@ def test_output_whose_delivery_is_cut_off_twice_stays_in_the_spool(bench, unread
 
 
 # ---------------------------------------------------------------- attempts one after the other
-
 MARK = "---- nqspy: attempt 2 of 7.ymp ----\n"
 CUT = ("", "two\nth", "two\nthree\n")
 
@@ -235,8 +232,6 @@ def test_an_append_that_was_cut_off_is_completed_and_nothing_stands_twice(tmp_pa
 
 
 # ---------------------------------------------------------------- two requests with one path
-
-
 def wait_for(bench, request):
     bench.site.requests[request.seq] = request
     bench.site.watch_for(request)

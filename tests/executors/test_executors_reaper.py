@@ -115,8 +115,6 @@ def test_without_spawner_a_cgroup_knows(hiding):
 
 
 # ------------------------------------------------------------ cgroups that nobody needs any more
-
-
 def groups_of(bench) -> list[str]:
     """Return this home's directories next to this process's own cgroups. (To walk all takes minutes if many
     homes have left theirs.)"""
@@ -178,7 +176,6 @@ def test_what_a_spawner_of_another_session_left_goes(make_bench, when):
 
 
 # ------------------------------------------------------------ a daemon of an ordinary user
-
 AS_USER = """
 import hashlib, os, pwd, queue, signal, sys, time
 from nqspy.executors import proc, records

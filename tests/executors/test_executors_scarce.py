@@ -38,8 +38,6 @@ def no_descriptors(left: int = 0):
 
 
 # ---------------------------------------------------------------- descriptors
-
-
 @pytest.mark.parametrize("left", [0, 1, 2])
 def test_without_descriptors_nobody_is_taken_for_lost(tmp_path, left):
     identifier = proc.Identifier()
@@ -81,8 +79,6 @@ def test_the_daemon_opens_all_the_files_it_may_and_its_requests_as_many_as_befor
 
 
 # ---------------------------------------------------------------- orders
-
-
 def test_an_order_that_could_not_be_given_is_not_given_later_and_names_that_are_no_text_are_refused(bench):
     script = "echo run >> ran\n"
     bench.run(script)
@@ -104,8 +100,6 @@ def test_an_order_that_could_not_be_given_is_not_given_later_and_names_that_are_
 
 
 # ---------------------------------------------------------------- processes
-
-
 @pytest.fixture
 def crowded(bench):
     """Return a bench whose spawner may have one more process: a shepherd, which then has no job."""
@@ -137,8 +131,6 @@ def test_where_no_process_can_be_forked_a_request_is_tried_again_later(crowded, 
 
 
 # ---------------------------------------------------------------- a full disk
-
-
 @pytest.fixture
 def small(make_bench, tmp_path):
     """Return a bench with its home on a disk of half a megabyte."""

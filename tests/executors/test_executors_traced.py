@@ -91,8 +91,6 @@ def test_threads_that_outlive_their_first_are_no_dead_process(bench):
 
 
 # ---------------------------------------------------------------- suspending stops every process
-
-
 FORKS = """
 import os, time
 memory = b"x" * (48 << 20)  # so that a fork takes a while

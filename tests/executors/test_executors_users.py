@@ -125,8 +125,6 @@ def test_it_cannot_leave_the_cpus_of_its_pes(desk):
 
 
 # ---------------------------------------------------------------- becoming the owner
-
-
 def _in_child(work) -> str:
     """What a function gives, or raises, in a process of its own."""
     reader, writer = os.pipe()
@@ -190,8 +188,6 @@ def test_rights_that_stay_are_noticed(other):
 
 
 # ---------------------------------------------------------------- output in dangerous places
-
-
 @pytest.fixture
 def shared(desk, other):
     """A folder in which everybody may make names; and a file of the owner's that must stay as it is."""
@@ -284,7 +280,6 @@ def test_a_disk_that_is_full_for_the_owner_keeps_the_output_in_the_spool(desk, o
 
 
 # ---------------------------------------------------------------- keys of root, numbers of others
-
 _KEYCTL, _ADD_KEY = 250, 248
 _JOIN, _READ, _SESSION = 1, 11, -3
 

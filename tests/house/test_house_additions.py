@@ -202,8 +202,6 @@ def rests_of(site: Live, job: str) -> str:
 
 
 # ---------------------------------------------------------------- an option of a request
-
-
 def test_four_files_have_an_option():
     assert len({name for name, _, _ in PLACES}) == 4
 

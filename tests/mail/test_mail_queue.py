@@ -15,9 +15,8 @@ from nqspy.mail.transport import NotSent, deliver, place_of
 from nqspy.model.ids import HOUR, MINUTE
 from nqspy.model.machine import Mail
 
+
 # ---------------------------------------------------------------- rations
-
-
 def test_two_hundred_mails_become_twenty_and_one_with_all_the_rest(here):
     post = here.open()
     many = [letter(subject=f"number {n}", text=f"text {n}\n", id=str(n)) for n in range(200)]
@@ -76,8 +75,6 @@ def test_a_restart_keeps_the_rate_limit_and_what_waits(here):
 
 
 # ---------------------------------------------------------------- outages
-
-
 def test_an_outage_is_told_once_and_all_mails_come_when_it_is_over(here, monkeypatch):
     monkeypatch.setattr(mail_queue, "PAUSES", (0.02, 0.04))
     monkeypatch.setattr(mail_queue, "TRIAL", 0.1)
@@ -133,7 +130,6 @@ def test_without_a_way_out_mails_are_dropped(here):
 
 
 # ---------------------------------------------------------------- what a mail holds
-
 NASTY = (
     "a\nBcc: eve@example.org", "a\r\n\r\nbody", "a\x00b\x1b[31m", "a\u2028Bcc: eve",
     "=?utf-8?q?=0ABcc:_eve?=", "\ud800", "x" * 5000, "Grüße \U0001f600", "",
@@ -172,8 +168,6 @@ def test_addresses_are_checked_one_by_one():
 
 
 # ---------------------------------------------------------------- ways out
-
-
 def test_a_program_like_sendmail_gets_the_address_as_its_argument(tmp_path):
     program = tmp_path / "sendmail"
     program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/args\ncat > {tmp_path}/mail\n')

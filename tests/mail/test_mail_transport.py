@@ -90,8 +90,6 @@ def test_a_command_is_never_killed_by_a_number_that_is_no_longer_its_own():
 
 
 # ---------------------------------------------------------------- mail servers
-
-
 class RudeAtTheEnd(socketserver.StreamRequestHandler):
     def handle(self):
         self.wfile.write(b"220 here\r\n")
@@ -109,8 +107,6 @@ def test_what_a_mail_server_has_taken_is_sent_whatever_it_says_to_goodbye():
 
 
 # ---------------------------------------------------------------- no letter for another
-
-
 def test_letters_handed_in_while_one_is_being_tried_are_on_the_disk(here):
     post = here.open()
     pid = here.folder / "pid"

@@ -39,8 +39,6 @@ def settings_with(*changes: Change) -> Settings:
 
 
 # ---------------------------------------------------------------- declarations
-
-
 @pytest.mark.parametrize(("head", "path", "info"), DECLARED, ids=ids)
 def test_every_setting_says_what_it_is_and_its_default_fits(head, path, info):
     assert info.doc
@@ -80,8 +78,6 @@ def test_an_unknown_setting_is_refused():
 
 
 # ---------------------------------------------------------------- changes
-
-
 def test_create_set_add_remove_delete():
     settings = settings_with(
         Change("create", "queue/q", {"priority": 20, "per_request/cpu_limit": 600_000}),
@@ -185,8 +181,6 @@ def test_nothing_is_wrong_with_an_empty_set_nor_with_a_batch_queue_whatever_it_n
 
 
 # ---------------------------------------------------------------- weights
-
-
 @pytest.mark.parametrize(
     ("weights", "tau"),
     [((0, 6, 1, 10), 10 / 3), ((20, 0, 0, 1), None), ((0, 0, 0, 1), 1.0), ((0, 0, 0, 0), None),
@@ -201,7 +195,6 @@ def test_a_queues_own_factors_come_before_the_sites():
 
 
 # ---------------------------------------------------------------- rows
-
 _VALUES = {
     "count": st.none() | st.integers(1, 1000),
     "number": st.integers(1, 19),

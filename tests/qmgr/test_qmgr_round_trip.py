@@ -51,8 +51,6 @@ def enter(site: Settings, shift: str) -> None:
 
 
 # ---------------------------------------------------------------- the shipped site
-
-
 def test_the_shipped_files_are_a_site_without_problems_and_may_be_applied_twice(shipped):
     assert problems(shipped) == []
     before = print_settings(shipped)
@@ -113,8 +111,6 @@ def test_the_departments_have_the_papers_quotas_and_backups_are_made_every_day(s
 
 
 # ---------------------------------------------------------------- files
-
-
 def test_a_file_gives_its_commands_with_line_and_text():
     text = """
 # a site
@@ -150,7 +146,6 @@ def test_crlf_files_read_like_others():
 
 
 # ---------------------------------------------------------------- any settings
-
 LINES = ("start queue all", "set sched_factor share 20", "disable exit x", 'set mail "a # b"', "reload exits")
 CRONS = ("0 21 * * mon-fri", "30 8 * * 1-5", "*/5 0 1 1 *")
 words = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=8)

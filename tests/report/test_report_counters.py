@@ -97,7 +97,6 @@ def test_the_group_default_counts_with_share_1_where_it_is_not_set_up(diary):
 
 
 # ---------------------------------------------------------------- shares
-
 TREE = {
     "ymp": Group("ymp", share=80),
     "admin": Group("admin", share=20),

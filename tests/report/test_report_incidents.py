@@ -197,8 +197,6 @@ def test_new_kinds_are_told_by_the_journal_too(diary):
 
 
 # ---------------------------------------------------------------- a department's page
-
-
 def a_mixed_night(diary):
     book = diary(pes=4, physics=1, chemistry=2)
     mine = [book.submit(-60, "physics", "anne", name=f"mine{n}") for n in range(4)]

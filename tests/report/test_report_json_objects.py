@@ -125,8 +125,6 @@ def test_joined_errors_go_where_the_output_goes(diary):
 
 
 # ---------------------------------------------------------------- events
-
-
 def test_every_kind_of_event_is_one_flat_object(diary):
     book = diary(d1=1)
     seq = book.submit(0, "d1", cpu=1000)
@@ -188,8 +186,6 @@ def test_a_line_for_people_keeps_a_status_of_0_and_leaves_nothing_out_that_count
 
 
 # ---------------------------------------------------------------- times
-
-
 def test_offsets_follow_daylight_saving_to_the_minute():
     spring = 1_774_746_000_000  # 2026-03-29 01:00 UTC: 02:00 becomes 03:00 in Paris
     assert PARIS.text(spring - 1) == "2026-03-29T01:59:59.999+01:00"

@@ -111,8 +111,6 @@ def test_a_short_moment_ends_when_the_last_waiting_request_is_deleted(evening):
 
 
 # ---------------------------------------------------------------- the requests
-
-
 def test_failed_waiting_and_held_requests_are_named(diary):
     book = diary(pes=2, d1=1)
     bad, killed, held, late = (book.submit(-60, "d1", name=f"j{i}") for i in range(4))
@@ -214,8 +212,6 @@ def test_without_departments_there_is_no_quota_to_deviate_from(diary):
 
 
 # ---------------------------------------------------------------- which night
-
-
 def shifts(book, *pairs):
     former = None
     for second, name in pairs:

@@ -163,8 +163,6 @@ def test_what_waits_for_others_is_not_passed_over_and_is_told_with_its_reason(di
 
 
 # ---------------------------------------------------------------- as the scheduler orders
-
-
 def overtakings(centre):
     """Return which request was started before which, by the journal of a simulated site."""
     replay, decided, found = HistoryReplay(centre.site.requests), None, []

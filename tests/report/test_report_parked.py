@@ -87,8 +87,6 @@ def test_a_quota_is_bounded_by_the_pe_time_that_was_held_not_by_the_time_parked(
 
 
 # ---------------------------------------------------------------- withdrawn
-
-
 def test_what_its_owner_deleted_is_no_failure(diary):
     book = diary(pes=2, d1=1)
     mine, theirs, running, killed = (book.submit(-60, "d1") for _ in range(4))

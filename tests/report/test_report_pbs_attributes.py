@@ -169,7 +169,6 @@ def test_variables_begin_with_those_of_the_submission_and_none_is_said_twice():
 
 
 # ---------------------------------------------------------------- folding
-
 VALUES = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")) | st.sampled_from(",,, "), max_size=400
 )
@@ -263,8 +262,6 @@ def test_every_value_can_be_read_back_from_dsv_and_from_the_full_form(name, firs
 
 
 # ---------------------------------------------------------------- many that are alike
-
-
 def unescaped(parts):
     return msgspec.json.decode(b'"' + b"".join(parts) + b'"')
 

@@ -91,8 +91,6 @@ def test_an_ended_request_is_f_with_its_cpu_time(book):
 
 
 # ---------------------------------------------------------------- the alternate table
-
-
 def test_the_alternate_table_has_openpbss_columns(book):
     assert alternate(subjects(book)) == ALTERNATE
 

@@ -34,8 +34,6 @@ def rows(data):
 
 
 # ---------------------------------------------------------------- a period
-
-
 def two_departments(diary):
     """Return a diary: d1 has three quarters of two PEs, d2 one; both have work for two hours, and each holds
     one PE."""
@@ -171,8 +169,6 @@ def test_the_text_is_a_table_with_the_hour(diary):
 
 
 # ---------------------------------------------------------------- which period
-
-
 def test_without_words_it_is_the_latest_night_up_to_now(diary):
     book = diary(pes=2, d1=1)
     book.night()
@@ -202,8 +198,6 @@ def test_a_period_given_lies_within_what_the_journal_has(diary):
 
 
 # ---------------------------------------------------------------- arrays
-
-
 @pytest.mark.parametrize("until", [600, 900, 1800])
 def test_an_array_could_use_what_its_indices_could(until):
     """As if each had been handed in for itself, up to any instant."""

@@ -95,8 +95,6 @@ def test_an_entitlement_goes_by_what_was_charged_while_others_had_work():
 
 
 # ---------------------------------------------------------------- the clock is set
-
-
 def stepped(events, *steps):
     """Return the events with a clock that was set: from each event number on so much (ms) is added."""
     return [replace(each, at=Instant(each.at + sum(ms for n, ms in steps if each.n >= n))) for each in events]
@@ -142,8 +140,6 @@ def test_no_wait_is_negative_in_a_workload_log(night, steps):
 
 
 # ---------------------------------------------------------------- replays
-
-
 @pytest.mark.parametrize("charge", ["cpu", "pe_wall"])
 @pytest.mark.parametrize("since", [None, "2026-03-02T21:20:00+01:00"])
 def test_a_replay_measures_what_the_report_of_the_night_does(charge, since):

@@ -19,7 +19,6 @@ def objects(book):
 
 
 # ---------------------------------------------------------------- queues
-
 COUNTS = {"night": {"running": 1, "queued": 1}, "day": {"held": 1}}
 
 
@@ -75,8 +74,6 @@ def test_the_posix_queue_table(book):
 
 
 # ---------------------------------------------------------------- why
-
-
 def test_why_says_who_keeps_a_request_back_and_what_it_needs(book):
     waiting = objects(book)[1] | {
         "reason": {"code": "LIMIT", "who": "queue night", "text": "run limit 1 is reached", "until": None},

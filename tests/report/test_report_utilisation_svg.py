@@ -115,8 +115,6 @@ def test_names_in_the_picture_and_the_page_are_escaped(diary):
 
 
 # ---------------------------------------------------------------- outlook
-
-
 def test_the_outlook_reckons_with_what_the_departments_used(diary):
     book = diary(pes=2, d1=1, d2=1)
     ones = [book.submit(-60, "d1", cpu=7_200_000) for _ in range(4)]

@@ -44,8 +44,6 @@ def item(script=b"true\n", args=()):
 
 
 # ---------------------------------------------------------------- long messages
-
-
 @pytest.mark.parametrize(
     ("head", "piece"),
     [
@@ -121,8 +119,6 @@ def test_a_long_message_that_only_looks_like_a_submission_is_too_big(counter, pe
 
 
 # ---------------------------------------------------------------- lines that are no messages
-
-
 def test_the_refusals_of_all_that_came_at_once_are_written_at_once(counter, peer):
     desk = counter()
     client = peer(desk)
@@ -139,8 +135,6 @@ def test_the_refusals_of_all_that_came_at_once_are_written_at_once(counter, peer
 
 
 # ---------------------------------------------------------------- users without a name
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can ask as other users")
 def test_users_without_a_name_cannot_take_all_connections_together(counter, peer, monkeypatch):
     monkeypatch.setattr("nqspy.rpc.server._IDLE", 600.0)

@@ -54,8 +54,6 @@ def crowd(counter):
 
 
 # ---------------------------------------------------------------- how many
-
-
 def test_a_user_has_so_many_connections_and_the_next_is_told_so(crowd, peer):
     desk = crowd(limits=Limits(user_connections=3))
     clients = [peer(desk) for _ in range(3)]
@@ -130,8 +128,6 @@ def test_without_descriptors_the_counter_rests_says_so_once_and_goes_on(counter,
 
 
 # ---------------------------------------------------------------- how slow
-
-
 def test_one_that_asks_nothing_is_shown_out_and_one_that_waits_for_an_answer_is_not(counter, peer):
     def answer(asked):
         return b"" if asked.message["cmd"] == "hold" else messages.result_answer(asked.handle.id, "now")
@@ -195,8 +191,6 @@ def test_one_that_has_closed_its_sending_side_is_closed_after_its_answers(counte
 
 
 # ---------------------------------------------------------------- how much
-
-
 def test_unfinished_messages_of_one_user_are_bounded_together(crowd, peer):
     desk = crowd(limits=Limits(user_bytes=3_000_000))
     begun = [peer(desk) for _ in range(6)]

@@ -30,9 +30,8 @@ from nqspy.store.memory import MemoryJournal
 from nqspy.userexit.guard import Unguarded
 from nqspy.userexit.site_exits import SiteExits
 
+
 # ---------------------------------------------------------------- policies
-
-
 class Policy(Struct, frozen=True):
     """Commands of qmgr behind those of the shipped site; ``hmax`` in Mw."""
 
@@ -75,7 +74,6 @@ POLICIES = {
 
 
 # ---------------------------------------------------------------- the judge
-
 RULES = ("large", "all", "running", "line")
 """Rules of the exit large_memory: large requests together within hmax; all within 2 hmax; at most nproc + 2
 run; no large request passes an earlier one that the same pass refused for its memory."""
@@ -215,8 +213,6 @@ def _key(job: Job) -> tuple[str, str, str]:
 
 
 # ---------------------------------------------------------------- the site
-
-
 class Centre:
     """The site of ``folder`` (``queues.d`` and ``exits``) on a Y-MP 8/128, under a policy, judged."""
 

@@ -145,8 +145,6 @@ def _working(sample: Sample) -> frozenset[str]:
 
 
 # ---------------------------------------------------------------- running
-
-
 def run(history: UnevenHistory, rule: str = "deficit", charge: str = "cpu") -> Course:
     """Runs a history under one of the stock rules."""
     lengths: dict[Seq, int] = {}
@@ -232,8 +230,6 @@ def _sample(sim: Simulation, journal: _Counting, at: int, due: Mapping[str, floa
 
 
 # ---------------------------------------------------------------- the three scenarios
-
-
 def _many(at: int, group: str, count: int) -> HandedIn:
     """Requests of ten minutes."""
     return HandedIn(at, group, (10 * MINUTE,) * count)
@@ -275,8 +271,6 @@ SCENARIOS: Sequence[Callable[[], UnevenHistory]] = (after_a_hog, comes_back, sha
 
 
 # ---------------------------------------------------------------- histories drawn at random
-
-
 def drawn(seed: int, hours: int = 24) -> UnevenHistory:
     """Uneven on purpose: three to six departments with shares from 1 to 60, work in bursts of very different
     lengths and numbers, hours without any, shares that change."""

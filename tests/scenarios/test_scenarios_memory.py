@@ -15,9 +15,8 @@ MW = 8 * 1024**2
 NIGHT = "2026-03-02T21:00:00+01:00"
 GROUPS = ("d1", "d2", "d4")
 
+
 # ---------------------------------------------------------------- the four rules
-
-
 @st.composite
 def nights(draw):
     """hmax (Mw), nproc, PEs, and lists: memory (Mw) and seconds of each request, by department."""
@@ -74,7 +73,6 @@ def test_the_four_rules_hold_at_every_start_of_any_night(night):
 
 
 # ---------------------------------------------------------------- the standard limits (5.3.1)
-
 FIFO = """
 disable exit dependency
 disable exit shrpri

@@ -17,7 +17,6 @@ EVENING = "2026-03-02T16:59:00+01:00"
 
 
 # ---------------------------------------------------------------- machine gun (6.2)
-
 PROCESSORS = 4
 BURST = 200
 GUN = f"set complex user_limit={PROCESSORS} prime-time"
@@ -92,8 +91,6 @@ def test_each_start_redates_the_whole_rest_of_the_burst_by_one_event(days):
 
 
 # ---------------------------------------------------------------- the real ratio of waits (6.1)
-
-
 def busy_day(seed: int, commands: str = "") -> Site:
     """Eight hours of users' work through the pipe queue: short ones, ten-minute ones of all sizes, parallel
     ones; somewhat more than four processors can do as it comes."""

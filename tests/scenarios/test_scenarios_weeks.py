@@ -27,8 +27,6 @@ def week():
 
 
 # ---------------------------------------------------------------- the recipe
-
-
 def test_the_lists_are_those_of_the_recipe():
     jobs = [job for seed in range(1, 41) for each in nights.night_lists(seed).values() for job in each]
     assert sum(job.cpu for job in jobs) == pytest.approx(40 * 1.5 * nights.NIGHT * 8, rel=0.001)
@@ -47,8 +45,6 @@ def test_each_department_asks_in_proportion_to_its_quota():
 
 
 # ---------------------------------------------------------------- the shipped site
-
-
 def test_nights_with_work_left_keep_the_processors_busy():
     """Accepted: 97 % on the mean. Twenty nights, each on an empty machine at 21:00."""
     alone = [run_week(ROOT, POLICIES["site"], seed, 1).nights[0] for seed in range(1, 21)]
@@ -80,8 +76,6 @@ def test_a_light_night_cannot_be_full():
 
 
 # ---------------------------------------------------------------- what might stand in its place
-
-
 def test_first_come_first_served_keeps_neither_quotas_nor_dependencies_nor_memory(week):
     found, site = week("fifo"), week("site")
     assert found.order == 0

@@ -95,7 +95,6 @@ class PassLook:
         self._known: dict[Seq, Blocked | None] = {}
 
     # ------------------------------------------------------------ a start
-
     def start(self, event: ev.Starting) -> None:
         """Judge a start before it happens."""
         requests = self._followed.requests
@@ -146,7 +145,6 @@ class PassLook:
             self._differs(seq, "it was started later than it was promised")
 
     # ------------------------------------------------------------ which request has its turn
-
     def _look_at_turn(self, request: Request, seq: Seq) -> None:
         """Judge whether none stood before it that could have started instead."""
         own = self._queue(request)
@@ -213,7 +211,6 @@ class PassLook:
         return unknown or decision.wait.get(other.seq) in _REFUSED
 
     # ------------------------------------------------------------ which requests are left
-
     def left(self) -> None:
         """Judge whether there is room for the reservations beside the starts, and none is left that had to
         start; of each queue one is named."""
@@ -241,7 +238,6 @@ class PassLook:
         return None
 
     # ------------------------------------------------------------ which request could start
-
     def _why_waits(self, request: Request) -> Blocked | None:
         """Return why a request that waits may not start."""
         queue, why = self._queue(request), self._alone(request)
@@ -294,7 +290,6 @@ class PassLook:
         return perhaps
 
     # ------------------------------------------------------------ plans and orders
-
     def _moment(self, unseen: bool) -> Moment:
         if unseen not in self._moments:
             first, last = self._decision.first, self._decision.last

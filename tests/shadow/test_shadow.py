@@ -61,8 +61,6 @@ def two_pass_by(house: House) -> tuple[int, int, int]:
 
 
 # ---------------------------------------------------------------- what is altered is found
-
-
 def test_two_starts_in_the_wrong_order(house):
     first, second, third = two_pass_by(house)
     swapped = {first: second, second: first}
@@ -239,8 +237,6 @@ def test_a_night_in_which_no_pass_came(house):
 
 
 # ---------------------------------------------------------------- what exits say
-
-
 def test_what_exits_decided_is_taken_from_the_journal_and_counted(house):
     house.machine(pes=2).queue("night", user_limit=1)
     house.exits(jobselect=lambda r, view: {"ben": refuse(), "cleo": force()}.get(r.owner))

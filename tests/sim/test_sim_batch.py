@@ -89,8 +89,6 @@ def test_who_knows_run_times_exactly_plans_by_them_and_chances_need_a_past(tmp_p
 
 
 # ---------------------------------------------------------------- what happens to a job
-
-
 def test_a_job_that_outruns_its_estimate_is_killed_at_it(tmp_path):
     path = log(tmp_path / "log.swf", (0, 80, 1, 50), (0, 50, 1))
     first, second = BatchRun(open_swf(path, 1), [("site", SITE)])
@@ -119,8 +117,6 @@ def test_settings_that_are_refused_and_jobs_that_no_queue_takes_end_it_with_a_li
 
 
 # ---------------------------------------------------------------- metrics
-
-
 def test_metrics_are_those_of_the_reference():
     workload = open_swf(OURS / "ties.swf")
     metrics = Metrics(workload.pes)
@@ -143,8 +139,6 @@ def test_size_classes_reach_to_powers_of_two_and_times_have_no_trailing_zeros():
 
 
 # ---------------------------------------------------------------- the command
-
-
 def test_starts_are_written_in_the_order_of_the_file(tmp_path):
     out = tmp_path / "starts"
     answer = call(OURS / "edge.swf", "--policy", "firstfit", "--starts", out)

@@ -19,8 +19,6 @@ LUBLIN = ("lublin", "--jobs", 40)
 
 
 # ---------------------------------------------------------------- policies side by side
-
-
 def test_each_policy_gives_what_it_gives_alone():
     both = data_of(TRACES / "edge.swf", "--policy", "fcfs,easy")
     assert [run["label"] for run in both["runs"]] == ["fcfs", "easy"]
@@ -42,8 +40,6 @@ def test_the_table_has_a_row_for_each_and_its_difference_to_the_first():
 
 
 # ---------------------------------------------------------------- seeds
-
-
 def test_seeds_give_the_same_whoever_runs_them():
     words = (*LUBLIN, "--policy", "fcfs,easy", "--seeds", 3)
     one, two, three = (data_of(*words, "--processes", n) for n in (1, 2, 3))
@@ -77,8 +73,6 @@ def test_estimates_are_those_of_students_t():
 
 
 # ---------------------------------------------------------------- weeks of a log
-
-
 def weeks_of_jobs(path, weeks: int):
     """Write a log in which each week has as many jobs as its number, in its first hour; one job ends the
     log."""
@@ -113,8 +107,6 @@ def test_a_log_is_run_over_seeds_where_it_is_long_enough_and_has_the_jobs_that_i
 
 
 # ---------------------------------------------------------------- varied settings
-
-
 def test_a_setting_takes_one_value_after_the_other():
     found = data_of(*LUBLIN, "--vary", "run_limit=1,3 batch", "--policy", "fcfs")
     assert [each["label"] for each in found["comparison"]] == ["fcfs, run_limit=1", "fcfs, run_limit=3"]
@@ -205,8 +197,6 @@ def test_what_makes_no_difference_is_said():
 
 
 # ---------------------------------------------------------------- terminals
-
-
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8", "cp1252"])
 def test_a_terminal_may_have_any_encoding(tmp_path, encoding):
     path = log(tmp_path / "größe ✓.swf", (0, 5, 1), (0, 5, 2))

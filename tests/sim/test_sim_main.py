@@ -55,8 +55,6 @@ def test_a_journal_with_a_history_is_gone_on_with():
 
 
 # ---------------------------------------------------------------- errors, memory
-
-
 class _Broken:
     """A decider with a bug."""
 

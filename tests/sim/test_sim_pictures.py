@@ -29,8 +29,6 @@ def texts(path, kind="text") -> list[str]:
 
 
 # ---------------------------------------------------------------- files
-
-
 def test_a_folder_has_an_svg_of_each_picture(tmp_path):
     assert call(TRACES / "example.swf", "--pictures", tmp_path / "new").exit_code == 0
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ONE
@@ -85,7 +83,6 @@ def test_without_pillow_png_is_refused_in_a_line_and_svg_drawn(tmp_path, monkeyp
 
 
 # ---------------------------------------------------------------- uneven workloads
-
 SECOND, YEAR = 1, 31_536_000
 
 

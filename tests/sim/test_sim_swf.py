@@ -38,8 +38,6 @@ def only(path, **options):
 
 
 # ---------------------------------------------------------------- jobs
-
-
 def test_a_line_becomes_a_job_in_milliseconds(log):
     [job] = only(log(line(17, 5, 20.5, 4, 2, 90)))
     assert (job.number, job.place, job.submit, job.run, job.estimate) == (17, 0, 5000, 20_500, 90_000)
@@ -80,8 +78,6 @@ def test_jobs_come_by_submit_time_then_by_place_and_what_follows_the_eighteenth_
 
 
 # ---------------------------------------------------------------- the machine, the header
-
-
 def test_the_machine_is_as_large_as_said_else_as_the_header_says(log):
     assert open_swf(log(line())).pes == 16
     assert open_swf(log(line(), header="; MaxNodes: 8\n")).pes == 8
@@ -103,8 +99,6 @@ def test_labels_repeat_and_go_on_in_further_lines(log):
 
 
 # ---------------------------------------------------------------- files
-
-
 def test_a_packed_log_is_read_as_it_is(log, tmp_path):
     packed = tmp_path / "log.swf.gz"
     packed.write_bytes(gzip.compress(log(line(), line(2)).read_bytes()))
@@ -166,8 +160,6 @@ def test_a_line_or_a_header_without_end_is_not_read_to_its_end(tmp_path, text, m
 
 
 # ---------------------------------------------------------------- written and read back
-
-
 def run(path: Path, policy: str):
     made = KeptRun(open_swf(path), [("site", SITE), (policy, BATCH_POLICIES[policy].commands)])
     found = sorted((each.job.submit, each.job.place, each.start, each.run, each.job.width) for each in made)

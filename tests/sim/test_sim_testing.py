@@ -31,8 +31,6 @@ def exit(body):
 
 
 # ---------------------------------------------------------------- a story
-
-
 def test_a_rule_is_told_as_a_story():
     site = Site(exits={"quiet": QUIET}, pes=4)
     site.submit("a", named="test", runs="1h")
@@ -174,8 +172,6 @@ def test_limits_end_what_runs_too_long_and_operators_hold_and_release():
 
 
 # ---------------------------------------------------------------- other hooks
-
-
 def test_submissions_may_be_refused_and_changed():
     site = Site(exits={"gate": exit("""
         @userexit
@@ -257,8 +253,6 @@ def test_notices_are_given_as_things_happen():
 
 
 # ---------------------------------------------------------------- what does not hold
-
-
 CLAIMS = [
     (lambda site: site.must_wait("a"), "a should wait, and is running"),
     (lambda site: site.ran_before("b", "a"), "b should run before a, which started first, at 2026"),
@@ -317,8 +311,6 @@ def test_a_file_that_is_no_exit_is_told_line_by_line(tmp_path):
 
 
 # ---------------------------------------------------------------- files
-
-
 def test_files_folders_and_modules_are_loaded_and_loaded_again(tmp_path, monkeypatch):
     (tmp_path / "quiet.py").write_text(QUIET)
     (tmp_path / "_quiet_test.py").write_text("raise RuntimeError\n")

@@ -28,8 +28,6 @@ def test_a_seed_is_a_list(name):
 
 
 # ---------------------------------------------------------------- Lublin and Feitelson
-
-
 @pytest.fixture(scope="module")
 def lublin():
     return list(open_workload("lublin", Wanted(pes=256, jobs=20_000)).jobs())
@@ -61,8 +59,6 @@ def test_jobs_of_the_model_come_by_day(lublin):
 
 
 # ---------------------------------------------------------------- PSched's experiment, the centre's night
-
-
 def test_psched_applications_are_those_of_the_recipe():
     found = list(islice(applications(Random(1997)), 8))
     assert found == [(24, 319), (8, 914), (12, 401), (20, 314), (8, 1496), (20, 273), (8, 475), (8, 1500)]
@@ -97,8 +93,6 @@ def test_a_machine_on_which_no_job_fits_is_refused(name, least):
 
 
 # ---------------------------------------------------------------- recorded lists
-
-
 def test_what_was_written_of_a_run_can_be_run_again(tmp_path):
     table, again = tmp_path / "jobs.csv", tmp_path / "again.csv"
     assert CliRunner().invoke(app, ["lublin", "--jobs", "80", "--requests", str(table)]).exit_code == 0

@@ -296,7 +296,6 @@ class Story:
         self.tell(ev.Reported(day, self.site.n, Instant(self._at), ("night.json",), 2, used, why))
 
     # ------------------------------------------------------------ arrays
-
     def _submit_array(self) -> None:
         self.submit(array=ArraySpec(((1, 9, 2), (20, 22, 1)), self._random.choice((None, 2))))
 

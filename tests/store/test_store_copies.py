@@ -98,8 +98,6 @@ def test_a_start_gives_back_the_room_of_a_file_that_is_mostly_unused(
 
 
 # ---------------------------------------------------------------- restore
-
-
 def test_a_restored_database_is_the_backup_and_the_replaced_one_is_kept(path, tell_story, same_site):
     with SqliteJournal.open(path) as journal:
         story = tell_story(journal)

@@ -193,8 +193,6 @@ def test_a_damaged_file_is_named_and_spoils_nothing_else(moved, path, reader, sp
 
 
 # ---------------------------------------------------------------- killed anywhere
-
-
 class Killed(BaseException):
     """The process ends here."""
 

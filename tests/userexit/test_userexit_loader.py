@@ -180,7 +180,6 @@ def test_every_hook_is_documented_and_site_code_needs_one_import_only():
 
 
 # ---------------------------------------------------------------- several that answer shrpri
-
 SCALES = "@userexit\ndef shrpri(owner, group, view): return 2 * view.stock_shrpri(owner, group)\n"
 
 

@@ -47,8 +47,6 @@ def offers(house, exits, *requests):
 
 
 # ---------------------------------------------------------------- dependency
-
-
 def test_the_later_of_two_equal_names_waits_for_the_earlier(only, house, req):
     exits = only("dependency")
     first, second, third = (req(seq, date_in_queue=seq) for seq in (1, 2, 3))
@@ -79,8 +77,6 @@ def test_a_default_name_says_nothing_and_the_queues_are_a_setting(only, house, r
 
 
 # ---------------------------------------------------------------- large memory (more than 25 MW here)
-
-
 def large(only):
     return only("large_memory", hmax="100mw", nproc="4")
 
@@ -155,8 +151,6 @@ def test_unlimited_memory_counts_as_the_queues_limit_else_as_hmax(only, house, r
 
 
 # ---------------------------------------------------------------- machine gun, shrpri
-
-
 def test_a_burst_behaves_as_if_each_was_submitted_when_the_one_before_started(only, house, req):
     exits = only("machine_gun")
     chosen = req(2)

@@ -74,7 +74,6 @@ def test_nobody_starves_and_reserved_starts_are_met_beside_chances(queues, reque
 
 
 # ---------------------------------------------------------------- requests whose lengths are not known
-
 PES, UNITS = 8, 2
 ENDLESS = st.fixed_dictionaries(
     ASKED
@@ -126,7 +125,6 @@ def test_all_that_pass_together_leave_free_what_a_reservation_without_time_needs
 
 
 # ---------------------------------------------------------------- warm equals cold
-
 ORDERED = st.fixed_dictionaries(
     {name: SETTINGS[name] for name in ("order", "backfill")} | {"reserve": st.sampled_from([1, 2, None])}
 )

@@ -182,7 +182,6 @@ def test_a_key_of_needs_tells_what_is_asked_for(wanted, names):
 
 
 # ---------------------------------------------------------------- caps over random nights
-
 few = settings(max_examples=examples(60))
 
 
@@ -264,7 +263,6 @@ def test_when_use_alone_blocks_the_pass_says_when_the_next_one_comes(night):
 
 
 # ---------------------------------------------------------------- limits of job classes
-
 PES = 8
 MOST = st.none() | st.integers(1, PES)
 CLASS = st.fixed_dictionaries(

@@ -88,7 +88,6 @@ def live(world: World, passes: int, check: Callable[[PassResult], None]) -> None
 
 
 # ---------------------------------------------------------------- courses with reservations
-
 ASKED = {
     "queue": st.sampled_from(("front", "back", "apart")),
     "owner": st.sampled_from(["anne", "ben", "cleo"]),

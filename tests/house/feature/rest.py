@@ -27,9 +27,8 @@ REST = declare_feature(NAME)
     rests="it has worked long enough for now, and goes on when it has rested",
 )
 
+
 # ---------------------------------------------------------------- its settings
-
-
 @dataclass(slots=True)
 class Rest:
     """How long requests work, and how long they rest then."""
@@ -53,9 +52,8 @@ CONTROL = declare(
     )
 )
 
+
 # ---------------------------------------------------------------- in a pass
-
-
 def act(draft: Draft, now: Instant) -> Instant | None:
     """Has those rest that have worked long enough, and lets those go on that have rested."""
     site, control = draft.site, CONTROL.one(draft.site.settings)
