@@ -103,8 +103,8 @@ def drop(
 
 
 def end(tx: Transaction, request: Request, cause: Cause, signal: int = 15, rerun: bool = False) -> None:
-    """End a started request: TERM (or ``signal``), and KILL after the grace time; ``rerun``: then requeue
-    it."""
+    """Order the end of a started request by TERM (or ``signal``), then KILL after the grace time; ``rerun``:
+    then it is queued again."""
     tx.emit(ev.Deleting(request.seq, request.attempts, str(cause), rerun, cause=cause))
     grace = 0 if signal == 9 else tx.site.settings.server.grace
     reason = "requeued" if rerun else "deleted"

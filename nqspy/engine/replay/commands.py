@@ -39,7 +39,7 @@ _UNCHANGED = (
 
 
 def is_replayed(event: Event) -> bool:
-    """True if people caused an event, or it was an observation of the site (not of an attempt)."""
+    """True if a person's command caused an event, or an observation of the site (not of an attempt)."""
     return not isinstance(event, _ATTEMPT_EVENTS) and (is_input(event) or isinstance(event, ev.ShiftChanged))
 
 
@@ -114,7 +114,7 @@ Submission = tuple[ev.Submitted] | tuple[ev.Submitted, ev.Routed]
 
 
 def submission_at(events: Sequence[Recorded], place: int) -> Submission:
-    """Return the submission at a place of a journal, with its first routing if any."""
+    """Return the submission at index ``place`` of these events, with its first routing if that follows."""
     event = events[place].event
     assert isinstance(event, ev.Submitted)
     after = events[place + 1].event if place + 1 < len(events) else None

@@ -36,8 +36,8 @@ _LATER = (ev.SettingsChanged, ev.LoadedExits)
 
 
 class ExitHistory:
-    """User exits at the recorded time: the loaded ones, with their recorded failures. This base class
-    has none."""
+    """User exits of the recorded time: those loaded then, with their recorded failures, for a replay. This
+    base class has none, and does nothing."""
 
     def load(
         self, files: Mapping[str, str] | None, site: Site, again: bool = True, start: bool = False
@@ -49,7 +49,7 @@ class ExitHistory:
         """Make these failures happen in the next pass; ``started``: requests that it starts."""
 
     def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
-        """Record failures at instant ``at`` of exits that ran when their process was lost."""
+        """Record failures of exits that ran when their process was lost, at that instant."""
 
 
 class StartUp(Observed):
@@ -57,7 +57,7 @@ class StartUp(Observed):
 
 
 class ReplayDifference(Struct, frozen=True):
-    """A place where replay and journal differ: ``was`` in the journal, ``would`` in the replay."""
+    """A place where replay and journal differ: events ``was`` in the journal, ``would`` in the replay."""
 
     was: tuple[Recorded, ...]
     would: tuple[Recorded, ...]
@@ -69,9 +69,9 @@ class ReplayDifference(Struct, frozen=True):
 
 
 class Follower:
-    """Replays a ``recording``. ``place``: number of its events done. ``differences``: places where the engine
-    made other events; there the site is set as recorded and the replay goes on. ``then``: user exits as
-    recorded. No action is carried out, because the journal has the results."""
+    """Replays a ``recording`` by an engine that makes its events again. ``place``: number of events replayed.
+    ``differences``: where the engine made other events; there the site is set as recorded and the replay goes
+    on. ``then``: user exits as recorded. No action is carried out: the journal has the results."""
 
     def __init__(self, recording: Recording, exits: Exits, then: ExitHistory | None = None) -> None:
         self.recording, self.events = recording, recording.events
@@ -185,7 +185,8 @@ class Follower:
     # ------------------------------------------------------------ comparison
 
     def _matches(self, made: Sequence[Recorded]) -> bool:
-        """True if these events are the next ones of the journal; ``place`` moves past those that are."""
+        """True if these events are the next ones of the journal (texts may differ); ``place`` moves past
+        those that are."""
         for each in made:
             was = self.events[self.place] if self.place < len(self.events) else None
             if was is None or was.at != each.at:
@@ -273,14 +274,14 @@ def _starts_a_group(event: ev.Event) -> bool:
 
 
 class _JournaledSite:
-    """The site by the events of a recording."""
+    """Site as the recorded events make it, without an engine; used where a replay differs."""
 
     def __init__(self, recording: Recording, since: Instant) -> None:
         self._recording, self._site = recording, recording.begin()
         self._journal, self._place = ReplayJournal(recording.ended, since), 0
 
     def after(self, place: int) -> tuple[ReplayJournal, Site]:
-        """Return copies of journal and site after ``place`` events, which never decreases."""
+        """Return copies of journal and site after the first ``place`` events; ``place`` never decreases."""
         for recorded in self._recording.events[self._place : place]:
             if isinstance(recorded.event, ev.DaemonStarted):
                 self._site = reloaded(self._site)

@@ -21,8 +21,8 @@ CALENDAR = "calendar"
 
 @dataclass(frozen=True)
 class Recording:
-    """Part of a journal, ``events``. ``begin``: returns a new copy of the site before the first; ``ended``:
-    reads requests that had ended before; ``after``: later events, used only for run times of requests."""
+    """Part of a journal, ``events``, to be replayed. ``begin``: returns a new copy of the site before the
+    first; ``ended``: reads requests that had ended before; ``after``: later events, only for run times."""
 
     begin: Callable[[], Site]
     events: Sequence[Recorded]
@@ -31,12 +31,12 @@ class Recording:
 
     @cached_property
     def start_loads(self) -> set[int]:
-        """Numbers of loads of exits that came with a start (`loads_at_start`)."""
+        """Numbers of events that are loads of exits by a start of the daemon (`loads_at_start`)."""
         return loads_at_start(self.events)
 
     @cached_property
     def passes(self) -> dict[int, list[int]]:
-        """Places of passes (`Decided`) by the number of the last event that each saw."""
+        """Places in ``events`` of passes (`Decided`), by the number of the last event that each pass saw."""
         found: dict[int, list[int]] = {}
         for place, recorded in enumerate(self.events):
             if isinstance(recorded.event, ev.Decided):
@@ -45,8 +45,8 @@ class Recording:
 
 
 def loads_at_start(events: Iterable[Recorded]) -> set[int]:
-    """Return the numbers of first loads of exits after a start, without a pass between. The start made such
-    a load if the files differ from those loaded before; else a person reloaded them."""
+    """Return the numbers of the events that are the first load of exits after a start of the daemon, without
+    a pass between. The start made such a load if the files differ from those loaded before, else a person."""
     found, starting = set[int](), False
     for each in events:
         if isinstance(each.event, ev.DaemonStarted):
@@ -59,7 +59,7 @@ def loads_at_start(events: Iterable[Recorded]) -> set[int]:
 
 
 def rebuilt(site: Site, events: Iterable[Recorded]) -> Site:
-    """Return the site after these events; it is a new object if a daemon loaded it anew."""
+    """Return the site after these events. It is another object if the daemon was started among them."""
     for recorded in events:
         if isinstance(recorded.event, ev.DaemonStarted):
             site = reloaded(site)
@@ -69,7 +69,7 @@ def rebuilt(site: Site, events: Iterable[Recorded]) -> Site:
 
 
 def reloaded(site: Site) -> Site:
-    """Return the site as a start of the daemon reads it from rows, without values computed since."""
+    """Return a copy of the site as a start of the daemon reads it from rows, without computed values."""
     made = copy_site(site)
     made.files, made.lifetimes = dict(site.files), site.lifetimes.copy()
     made.writers = {file: dict(theirs) for file, theirs in site.writers.items()}
@@ -113,7 +113,7 @@ Ended = Callable[[Sequence[Seq]], Iterator[EndedRow]]
 
 
 class ReplayJournal(Unwritten):
-    """Journal of a replay, in memory. ``before``: reads requests that had ended by ``since``."""
+    """Journal of a replay, in memory. ``before``: reads requests that had ended by the instant ``since``."""
 
     remembers = True
 
@@ -123,7 +123,7 @@ class ReplayJournal(Unwritten):
         self._ended: dict[Seq, EndedRow] = {}
 
     def commit(self, batch: Batch, site: Site) -> None:
-        """Store the requests that have ended."""
+        """Store the requests that have ended; drop all else."""
         if site.touched.ended:
             instants = {id(recorded.event): recorded.at for recorded in batch.events}
             for seq, (request, event) in site.touched.ended.items():

@@ -30,8 +30,8 @@ _OWN_ENDS = ("exit", "signal", "memory_limit", "file_limit", "process_limit")
 
 class RecordedRuns:
     """Attempts found in ``events``. ``limited``: requests with a last attempt that a limit ended; ``lost``:
-    attempts with an unseen end; ``not_started``: attempts that could not be started, and why; ``killing``:
-    median time (ms) from the order to kill an attempt to its end."""
+    attempts with an end that was not seen; ``not_started``: attempts that could not be started, and why;
+    ``killing``: median time (ms) from the order to kill an attempt to its end."""
 
     def __init__(self, events: Iterable[Recorded]) -> None:
         self.limited: set[Seq] = set()
@@ -115,12 +115,13 @@ class RecordedRuns:
         return Run(ENDLESS, round(ENDLESS * rate), memory=used.memory)
 
     def delay(self, seq: Seq) -> int:
-        """Return the time (ms) from the start order to the begin: of the last attempt, else the median."""
+        """Return the time (ms) from the order to start a request to its begin: of its last attempt, else the
+        median of all."""
         return self._delays.get(seq, self._delay)
 
     def move(self, seq: Seq, pes: int, usual: Iterable[MeasuredMove]) -> int:
-        """Return the time (ms) in which a request leaves ``pes`` PEs: by its moves, else all recorded, else
-        ``usual`` ones."""
+        """Return the time (ms) in which a request leaves ``pes`` PEs, from its recorded moves, else from all
+        recorded ones, else from ``usual``."""
         own = mean_move(self._moves.get(seq) or self._all_moves or tuple(usual))
         return round(pes * (own or 0))
 
@@ -132,7 +133,8 @@ def _middle(values: Iterable[int]) -> int:
 
 class ReplayExecutor(VirtualExecutor):
     """Executor with recorded run times. ``usual``: moves before the recorded time. ``unknown``: requests that
-    run without a known end, with their limits if a limit ended them in the journal, else None."""
+    run without a known end; if a limit ended them in the journal, with wall limit and progress (ms) at their
+    CPU limit, else None."""
 
     def __init__(self, heap: Heap, runs: RecordedRuns, usual: Sequence[MeasuredMove]) -> None:
         super().__init__(heap, runs.run_of)

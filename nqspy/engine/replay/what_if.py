@@ -35,21 +35,21 @@ REPLAY = "replay"
 OVERTIME = DAY
 """Longest time (ms) for which two runs go on after the last event, for requests that one of them started."""
 MAX_REASONS = 1_000
-"""Number of moved starts for which a reason is stored."""
+"""Most starts in one run but not yet in the other for which a reason is stored."""
 _REFUSED = (ReasonCode.EXIT, ReasonCode.LINE_CLOSED)
 """Reasons that come from an exit."""
 
 
 def no_changes(settings: Settings) -> tuple[ev.Change, ...]:
-    """Return no settings to set again."""
+    """Return no changes of settings (default of `WhatIfChange.reapply`)."""
     return ()
 
 
 @dataclass(frozen=True)
 class WhatIfChange:
-    """Change to be judged. ``commands``: carried out first; ``reapply``: returns settings to set again after
-    a person changed settings; ``files``: recorded changes by files of ``queues.d`` are left out; ``routed``:
-    requests are routed anew."""
+    """Change to be judged by a what-if run. ``commands``: carried out first; ``reapply``: returns settings to
+    set again after a person changed settings; ``files``: True if recorded changes by files of ``queues.d``
+    are left out; ``routed``: True if submissions are routed anew."""
 
     commands: Sequence[cm.Command] = ()
     reapply: Callable[[Settings], tuple[ev.Change, ...]] = no_changes
@@ -64,9 +64,10 @@ class _JournalInput(Struct, frozen=True):
 
 
 class WhatIf(VirtualRun):
-    """Virtual run of a recording with a ``change``. ``place``: number of journal events processed; ``made``:
-    events of this run, with the change's (source `REPLAY`); ``started``: requests that it started;
-    ``refused``: refused submissions, and why; ``refusals``: when an exit last refused a request, and why."""
+    """Virtual run of a recording with a ``change`` (None: without). ``place``: number of journal events
+    processed; ``made``: events of this run, with the change's (source `REPLAY`); ``started``: requests that
+    it started; ``refused``: refused submissions, and why; ``refusals``: by request, when an exit last refused
+    it, and why."""
 
     executor: ReplayExecutor
 
@@ -115,7 +116,7 @@ class WhatIf(VirtualRun):
                 yield now, _JournalInput(place)
 
     def run_to(self, at: Instant) -> set[Seq]:
-        """Run up to an instant; return the requests started for the first time."""
+        """Run up to and including an instant; return the requests that started for the first time."""
         before = len(self.made)
         while (due := self.heap.next_at()) is not None and due <= at:
             self.step(due)
@@ -204,8 +205,8 @@ class WaitReasons:
 
 
 def side_by_side(was: WhatIf, would: WhatIf, done: Callable[[int], None] = lambda n: None) -> WaitReasons:
-    """Run both to the end. Return why requests waited in one run when they started in the other; ``done``:
-    gets the number of events done. Raises Refusal of a change."""
+    """Run both to the end, in step. Return why requests waited in one run when they started in the other.
+    ``done``: gets the number of journal events that ``was`` has processed. Raises Refusal of a change."""
     reasons, apart = WaitReasons(), set[Seq]()
     last = max((recorded.at for recorded in was.events), default=was.now)
     while True:
@@ -229,7 +230,7 @@ def _waits(run: WhatIf, seq: Seq) -> bool:
 
 
 def _ask(other: WhatIf, begun: set[Seq], reasons: dict[Seq, Reason]) -> None:
-    """Store the reasons why these requests do not start in the other run."""
+    """Store in ``reasons`` why the requests ``begun`` still wait in the other run."""
     for seq in sorted(begun):
         if len(reasons) < MAX_REASONS and seq not in reasons and _waits(other, seq):
             reason = reasons_of(other.engine, (seq,)).get(seq)

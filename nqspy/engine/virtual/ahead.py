@@ -28,9 +28,10 @@ PATIENCE = 40 * DAY
 
 
 class AheadRun(VirtualRun):
-    """Simulation of ``site``, a copy (`site_copy.copy_site`). ``between``: state of the engine that it
-    continues; ``lengths``: run times of attempts, running ones included; ``moves``: times to leave PEs.
-    ``starts``: when requests start, arrays with their first index; ``count``: number of starts."""
+    """Simulation from the present on; it changes ``site``, so that must be a copy (`site_copy.copy_site`).
+    ``between``: state of the engine that it continues; ``lengths``: run times of attempts, running ones
+    included; ``moves``: times to leave PEs. ``starts``: instants at which requests started so far, arrays
+    with their first index; ``count``: number of starts."""
 
     def __init__(
         self,
@@ -68,8 +69,8 @@ class AheadRun(VirtualRun):
             self.starts.setdefault(array, at)
 
     def go_on_while(self, wanted: Callable[[], bool]) -> bool:
-        """Let time pass while ``wanted`` returns True. Return False if nothing more can happen before
-        `HORIZON`."""
+        """Let time pass while ``wanted`` returns True. Return True once it returns False; False if nothing
+        more can happen before `HORIZON`."""
         while wanted():
             if not self.step() or self.now > self._begin + HORIZON:
                 return False

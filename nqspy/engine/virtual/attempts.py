@@ -30,11 +30,11 @@ class Run(Struct, frozen=True):
 @dataclass(slots=True, eq=False)
 class VirtualAttempt:
     """Attempt on the simulated machine. ``done``: progress (ms of the wall time at full speed); ``wall``:
-    wall time (ms) without suspensions; both as of ``since``. ``target``: progress at which it ends,
-    ``reason``: why there; ``until``: end of its hole (`Spec.contract`). ``due``: when it ends at its present
-    rate (None: unknown); ``end``: its end in the heap, ``number``: its number there. ``more``: reported CPU
-    time (ms) beyond its run's. ``away``: has left or leaves its PEs; ``coming``: comes back, without progress
-    yet."""
+    wall time (ms) without suspensions; both at the instant ``since``. ``target``: progress at which it ends,
+    ``reason``: why there; ``until``: end of its hole before a reservation (`Spec.contract`). ``due``: when it
+    ends at its present rate (None: unknown); ``end``: its end in the heap, ``number``: its number there.
+    ``more``: reported CPU time (ms) beyond its run's. ``away``: True if it has left or leaves its PEs;
+    ``coming``: True while it comes back, without progress yet."""
 
     seq: Seq
     attempt: int
@@ -94,7 +94,8 @@ class VirtualAttempt:
         return Used(cpu + self.more, self.wall + passed, self.memory)
 
     def next_end(self) -> tuple[int, Ending] | None:
-        """Return the time (ms) until it ends at its present rate, and that end; None: it has no end."""
+        """Return the time (ms) until it ends at its present rate (by itself, at a limit, or with its hole),
+        and its end record; None: it does not end."""
         needs, limit, hole = self.lasts(), None, self.hole_end()
         if self.wall_limit is not None:
             limit = max(0, self.wall_limit - self.wall)
@@ -118,15 +119,15 @@ class VirtualAttempt:
         return 0 if remaining <= 0 else ceil(remaining / rate) if rate > 0 else None
 
     def own_end(self, at: int) -> Ending:
-        """Return the end of the attempt when it reaches its target at that instant."""
+        """Return the end record of the attempt if it reaches its target at that instant."""
         used = Used(self.in_all + self.more, self.wall + at - self.since, self.memory)
         if self.reason != "exit":
             return Ending(self.reason, None, 15, used)
         return self.run.ending or Ending("exit", self.run.status, None, used)
 
     def hole_end(self) -> tuple[int, Ending] | None:
-        """Return the time (ms) until its hole ends, which also passes while it is suspended, and that end;
-        None: it has no hole."""
+        """Return the time (ms) until its hole ends, which also passes while it is suspended, and its end
+        record then; None: it has no hole."""
         if self.until is None:
             return None
         remaining = max(0, self.until - self.since)
@@ -136,6 +137,6 @@ class VirtualAttempt:
 
 
 def cpu_at(run: Run, done: float) -> int:
-    """Return the CPU time (ms) that a run has used at this progress."""
+    """Return the CPU time (ms) that a run has used at this progress (ms of its wall time)."""
     cpu = run.wall if run.cpu is None else run.cpu
     return cpu if done >= run.wall else round(cpu * done / run.wall)

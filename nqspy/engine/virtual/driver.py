@@ -30,15 +30,16 @@ def end(error: Exception) -> None:
 
 
 class VirtualRun:
-    """Feeds an engine the inputs of each instant from a heap, and jumps to the next instant. At one instant
-    all observations come first, then commands, then a pass. ``replies``: last replies to commands;
-    ``notices``, ``log``: last ones of the engine (`Recent`). The maker sets the ``engine`` (`make`), and
-    ``silence``, if another time (ms) than `SILENCE` without events other than shifts ends the run.
+    """Simulation driver: feeds an engine the inputs of each instant from a heap, and jumps to the next
+    instant. At one instant all observations come first, then commands, then a pass. ``replies``: last replies
+    to commands; ``notices``, ``log``: last mails and log lines of the engine (`Recent`). A subclass or user
+    sets the ``engine`` (`make`), and ``silence``, if another time (ms) than `SILENCE` without events other
+    than shifts ends the run.
 
     ``processors``: how CPUs are shared (None: all at full speed); ``moves``: times to leave PEs and come back
-    (None: none); ``sampled``: running attempts report their use at each instant (else only at their ends, and
-    are charged by estimates until then); ``failed``: gets errors inside the engine; ``patient``: as in
-    `Engine`.
+    (None: none); ``sampled``: True if running attempts report their use at each instant (else only at their
+    ends, and are charged by estimates until then); ``failed``: gets errors inside the engine; ``patient``: as
+    in `Engine`.
     """
 
     engine: Engine
@@ -76,7 +77,7 @@ class VirtualRun:
         return self.engine.site
 
     def make(self, site: Site) -> None:
-        """Make an engine with this site; a former one is discarded with all that it was about to do."""
+        """Make a new engine with this site; the former one is dropped with all that it was about to do."""
         self._samples.clear()
         self.engine = Engine(
             site, self.journal, self.executor, self.exits, self._decider, self.log.append, self._failed,
@@ -86,7 +87,7 @@ class VirtualRun:
     # ------------------------------------------------------------ time
 
     def run(self, until: Instant | None = None) -> Instant:
-        """Let time pass to ``until``, or until nothing is left to happen; return the time of the clock."""
+        """Let time pass to ``until`` (None: until nothing is left to happen); return the clock's instant."""
         self._busy = self.now
         while self.step(until):
             pass
@@ -96,8 +97,8 @@ class VirtualRun:
         return self.now
 
     def step(self, until: Instant | None = None) -> bool:
-        """Jump to the next instant and process it. Return False if it is after ``until``, or nothing is
-        left."""
+        """Jump to the next instant with an input and process it. Return False, and do nothing, if it is after
+        ``until``, or if without ``until`` the run is over."""
         at = self.heap.next_at()
         if self.is_over() if at is None or until is None else at > until:
             return False
@@ -154,9 +155,8 @@ class VirtualRun:
 
 
 class VirtualDriver(VirtualRun):
-    """Virtual run with an engine that begins from a journal, like the daemon's. ``found``, ``host``,
-    ``zone``: the machine at each start; ``more``: as in `VirtualRun`. A journal with a history is continued.
-    """
+    """Virtual run with an engine that begins from a journal, like the daemon's; a journal with a history is
+    continued. ``found``, ``host``, ``zone``: the machine at each start; ``more``: for `VirtualRun`."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class VirtualDriver(VirtualRun):
         self.restart()
 
     def restart(self, later: restart.Later | None = None) -> None:
-        """Discard the engine with all that it was about to do, and begin a new one from the journal; attempts
-        go on meanwhile. ``later``: facts that a restored journal lacks."""
+        """Simulate a restart of the daemon: drop the engine with all that it was about to do, and begin a new
+        one from the journal. Attempts go on meanwhile. ``later``: facts that a restored journal lacks."""
         self.make(self.journal.load())
         self._settle(restart.begin(self.engine, self._found, self._host, self._zone, self.now, later))

@@ -52,11 +52,9 @@ _due = attrgetter("due")
 
 class VirtualExecutor:
     """Executor with attempts that run side by side, as fast as ``processors`` allow; a suspended one makes no
-    progress. ``lengths`` gives the `Run` of each; ends come through the heap, and move there when rates
-    change (`_endless`: attempts with an end still to be put there). If rates depend on all attempts, only the
-    first end is put there: the others change when it comes. ``moves``: times to leave PEs and come back.
-    ``begun``: the last attempts that began (request, attempt), in order; ``moved``: number of moves off PEs.
-    """
+    progress. ``lengths``: returns the `Run` of a request; its end comes through ``heap``, and moves there
+    when rates change. ``moves``: times to leave PEs and come back. ``begun``: the last attempts that began
+    (request, attempt), in order; ``moved``: number of moves off PEs so far."""
 
     def __init__(
         self,
@@ -82,8 +80,7 @@ class VirtualExecutor:
         self.moved = 0
 
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
-        """Start, suspend, resume, adjust, signal, kill or forget an attempt; other actions have no
-        meaning here."""
+        """Start, suspend, resume, adjust, signal, kill or forget an attempt; do nothing for other actions."""
         if isinstance(action, Start):
             if request is not None and action.attempt > self._latest.get(action.seq, 0):
                 self._start(action, request, site, now)
@@ -114,8 +111,9 @@ class VirtualExecutor:
         self._share_out(now, [attempt])
 
     def adopt(self, site: Site, observed: Mapping[Seq, Used], now: Instant) -> None:
-        """Continue the attempts of a site. ``lengths`` gives their whole runs, ``observed`` the use of some.
-        A request that was to end ends now, as no other time is known."""
+        """Continue the attempts of a site, which another executor began. ``lengths`` gives their whole runs,
+        ``observed`` the last reported use of some, by request. A request that is being ended ends now, as no
+        other time is known."""
         adopted = []
         for request in site.started.values():
             attempt = self._begin(request.seq, request.attempts, request, site, now)
@@ -194,7 +192,7 @@ class VirtualExecutor:
                 self._heap.push(first, attempt.end, attempt.number)
 
     def _schedule(self, attempt: VirtualAttempt, now: Instant) -> None:
-        """Put the end of an attempt, if it will have one, in the heap, where it must have none yet."""
+        """Put the end of an attempt in the heap, unless it has none; the heap must not have it yet."""
         found = attempt.next_end() if attempt.runs else attempt.hole_end()
         if found is not None:
             attempt.due = due = Instant(now + found[0])
@@ -235,8 +233,8 @@ class VirtualExecutor:
     def _move(
         self, attempt: VirtualAttempt, request: Request | None, since: Instant, back: bool = False
     ) -> Instant | None:
-        """Move the memory of an attempt out, or ``back``. Return when that is done; None: `_moved`
-        reports it."""
+        """Move the memory of an attempt off its PEs, or ``back``, from ``since`` on. Return when that is
+        done; None: `_moved` reports it."""
         pes = request.spec.ask.pes if request is not None else 1
         done = self._moves.begin(attempt.key, pes, since, back)
         self._watch()
@@ -257,7 +255,7 @@ class VirtualExecutor:
         return ()
 
     def order_moves(self, rank: Callable[[Key], int], now: Instant) -> None:
-        """Put moves of memory in order, those of higher rank first."""
+        """Put the moves of memory of attempts in order, those of higher ``rank`` first."""
         if self._moves.next_done() is not None:
             self._moves.order(rank, now)
             self._watch()
@@ -270,7 +268,7 @@ class VirtualExecutor:
             self._heap.push(done, self._moved)
 
     def _moved(self, now: Instant) -> Sequence[Observation]:
-        """Return the attempts that have left their PEs; let those that are back go on, unless they ended."""
+        """Report attempts that have left their PEs; let those that are back go on, unless they ended."""
         observed = []
         for key in self._moves.done(now):
             attempt = self._attempts.get(key[0])
@@ -309,7 +307,7 @@ class VirtualExecutor:
     # ------------------------------------------------------------ what it tells
 
     def scan(self, expected: Mapping[Seq, int]) -> Sequence[Observation]:
-        """Return what became of each expected attempt (request -> attempt); one not begun never will be."""
+        """Return what became of each expected attempt (by request); one that has not begun never will."""
         found: list[Observation] = []
         for seq, number in expected.items():
             attempt = self._attempts.get(seq)
@@ -325,7 +323,7 @@ class VirtualExecutor:
         return found
 
     def use(self, now: Instant, but: Collection[Key] = ()) -> dict[Seq, tuple[int, Used]]:
-        """Return attempt and use so far of each request that runs now, except the attempts ``but``."""
+        """Return, by request, attempt and use so far of each that runs now, except the attempts ``but``."""
         running = (a for a in self._attempts.values() if a.runs and a.key not in but)
         return {a.seq: (a.attempt, a.used(now)) for a in running}
 
@@ -335,7 +333,7 @@ class VirtualExecutor:
         return self._spent + sum([each.demand * each.rate * (now - each.since) for each in running])
 
     def ended(self, ends: Iterable[ObservedEnded], now: Instant) -> None:
-        """End these attempts: their time has come; the ends are stored until the engine forgets them."""
+        """End these attempts, because their time has come; keep the ends until the engine forgets them."""
         for end in ends:
             attempt = self._attempts.get(end.seq)
             if attempt is not None and attempt.end is end:
@@ -345,7 +343,7 @@ class VirtualExecutor:
         self._share_out(now)
 
     def fail(self) -> None:
-        """Simulate a power cut: everything that runs is lost without a trace."""
+        """Simulate a power cut: all attempts are lost, without a trace in later scans but "lost"."""
         for attempt in self._attempts.values():
             self._unschedule(attempt)
             self._lost.add((attempt.seq, attempt.attempt))

@@ -31,7 +31,7 @@ class Heap:
         return next(self._order)
 
     def push(self, at: Instant, item: Any, number: int = -1) -> int:
-        """Add an input and return the number by which it can be dropped; ``number``: one reserved for it."""
+        """Add an input; return the number by which `drop` finds it. ``number``: one got from `reserve`."""
         if number < 0:
             number = next(self._order)
         if item is None or callable(item):
@@ -98,6 +98,6 @@ class Heap:
         return at, items
 
     def entries(self) -> list[tuple[Instant, int, Any]]:
-        """Return all inputs to come, in no particular order."""
+        """Return all inputs to come, each as instant, number and input, in no particular order."""
         self._catch_up()
         return [entry for entry in self._items if entry[1] not in self._dropped]

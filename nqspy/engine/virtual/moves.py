@@ -18,7 +18,7 @@ class StateMoves:
         return now
 
     def order(self, rank: Callable[[Key], int], now: Instant) -> None:
-        """Put unfinished moves of higher rank first from now on."""
+        """Put unfinished moves of higher ``rank`` (of their attempt) first from now on."""
 
     def next_done(self) -> Instant | None:
         """Return when the next move is done, if nothing changes; None: no move is under way."""
@@ -31,7 +31,7 @@ class StateMoves:
 
 @dataclass(slots=True)
 class _Move:
-    """Unfinished move of an attempt; ``remaining``: ms."""
+    """Unfinished move of an attempt; ``remaining``: time (ms) that it still takes."""
 
     key: Key
     pes: int

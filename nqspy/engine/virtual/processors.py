@@ -12,10 +12,10 @@ Key = tuple[Seq, int]
 
 
 class Load(Protocol):
-    """An attempt as the processors see it, always the same object.
+    """An attempt as the processors see it, as long as it lasts the same object.
 
     ``demand``: CPUs that it keeps busy at full speed (0.95 for a request of one CPU that waits for the disk 5
-    % of its time); ``memory``: bytes; ``runs``: it is not suspended.
+    % of its time); ``memory``: bytes; ``runs``: False while it is suspended.
     """
 
     demand: float
@@ -24,14 +24,14 @@ class Load(Protocol):
 
 
 class Processors:
-    """Share of the machine for each attempt: here all that it asks for. ``apart``: no rate depends on other
-    attempts, so only changed attempts are asked about."""
+    """Speed of each attempt on the simulated machine: here always full. ``apart``: True if no rate depends on
+    other attempts, so that `rates` is asked about changed attempts only."""
 
     apart = True
 
     def rates(self, loads: Sequence[Load], now: Instant) -> Sequence[float]:
-        """Return the rate at which each attempt progresses from now on: 1.0 is full speed, a suspended one
-        has 0. ``loads``: all attempts, in the order of their starts."""
+        """Return, in order, the rate at which each attempt progresses from now on: 1.0 is full speed, 0 if
+        suspended. ``loads``: all attempts in the order of their starts, or with ``apart`` some."""
         return [float(each.runs) for each in loads]
 
 
