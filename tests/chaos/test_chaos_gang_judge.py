@@ -22,16 +22,11 @@ class Story:
         gang_programs.furnish(work)
         self.ledger = Ledger(work)
         self.events = [
-            (0, submitted(1, "low")),
-            (100, ev.Starting(1, 1, (0,))),
-            (200, submitted(2, "high")),
-            (300, ev.Suspended(1, 1, "bumper", leaving=True)),
-            (400, ev.MovedOut(1, 1)),
-            (400, ev.Starting(2, 1, (0,))),
-            (500, ev.Resumed(1, 1, "bumper", (1,))),
-            (900, ended(2, 3)),
+            (0, submitted(1, "low")), (100, ev.Starting(1, 1, (0,))), (200, submitted(2, "high")),
+            (300, ev.Suspended(1, 1, "bumper", leaving=True)), (400, ev.MovedOut(1, 1)),
+            (400, ev.Starting(2, 1, (0,))), (500, ev.Resumed(1, 1, "bumper", (1,))), (900, ended(2, 3)),
             (900, ended(1, 0)),
-        ]
+        ]  # fmt: skip
         low = ("begin 150", "tick 350", "tick 600", "end 850")
         self.ticks = {
             "low": [f"{each} 1.vm 1 0 9" for each in low],
@@ -128,13 +123,9 @@ def test_an_application_whose_caller_went_with_its_request_need_not_begin(story)
     script.asked.add("delete")
     story.ledger.enter(script)
     story.events += [
-        (905, submitted(3, "script")),
-        (910, ev.Starting(3, 1, ())),
-        (920, submitted(4, "script-0-a1")),
-        (930, ev.Starting(4, 1, (0,))),
-        (940, ended(3, None, "deleted")),
-        (950, ended(4, 1)),
-    ]
+        (905, submitted(3, "script")), (910, ev.Starting(3, 1, ())), (920, submitted(4, "script-0-a1")),
+        (930, ev.Starting(4, 1, (0,))), (940, ended(3, None, "deleted")), (950, ended(4, 1)),
+    ]  # fmt: skip
     assert story.verdict() == []
     story.ledger.violations.clear()
     story.events[-2] = (940, ended(3, 0))

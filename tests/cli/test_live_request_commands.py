@@ -46,12 +46,9 @@ def test_the_statuses_are_those_of_pbs_and_each_failure_has_its_line(office, gat
     assert done.err.startswith(f"qalter: Cannot modify attribute while job running {running}: priority")
     assert "    Priority = 3\n" in office.run("qstat", "-f", waiting).ok().out
     statuses = {
-        ("qalter", "-p", "3"): 167,
-        ("qhold",): 168,
-        ("qmove", "batch"): 168,
-        ("qrerun",): 190,
+        ("qalter", "-p", "3"): 167, ("qhold",): 168, ("qmove", "batch"): 168, ("qrerun",): 190,
         ("qsig", "-s", "0"): 0,
-    }
+    }  # fmt: skip
     assert {words: office.run(*words, running).status for words in statuses} == statuses
     assert office.run("qmove", "nowhere", waiting).status == 170
     assert office.run("qsig", "-s", "NOSUCH", running).status == 165

@@ -221,14 +221,10 @@ def test_a_gap_that_stands_twice_is_given_once():
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
-        ("no such kind", ()),
-        ("not_yet", (1,)),
-        ("moved", ()),
-        ("cap_never", ("much", 1, 2, 3, 4)),
-        ("memory_short", ("run", "x", None, 1, 2)),
-        ("too_long", (float("nan"), "08:30", "night")),
+        ("no such kind", ()), ("not_yet", (1,)), ("moved", ()), ("cap_never", ("much", 1, 2, 3, 4)),
+        ("memory_short", ("run", "x", None, 1, 2)), ("too_long", (float("nan"), "08:30", "night")),
         ("too_long", ("x", "08:30", "night")),
     ],
-)
+)  # fmt: skip
 def test_what_makes_no_sentence_is_not_sound(kind, values):
     assert not are_sound([Reason(kind, "anybody", values)])

@@ -181,15 +181,10 @@ def test_a_limit_ten_times_the_longest_run_is_reported_with_a_better_one():
 @pytest.mark.parametrize(
     ("limit", "walls", "times"),
     [
-        ("1:59:59", ["12:00"], 10),
-        ("2:00:00", ["5:00", "12:01"], 10),
-        ("9:59", ["1"], 10),
-        ("2:00:00", [], 10),
-        ("unlimited", ["1"], 10),
-        ("2:00:00", ["1"], None),
-        ("2:00:00", ["12:00"], 11),
+        ("1:59:59", ["12:00"], 10), ("2:00:00", ["5:00", "12:01"], 10), ("9:59", ["1"], 10),
+        ("2:00:00", [], 10), ("unlimited", ["1"], 10), ("2:00:00", ["1"], None), ("2:00:00", ["12:00"], 11),
     ],
-)
+)  # fmt: skip
 def test_a_sensible_wall_limit_is_not_reported(limit, walls, times):
     assert told(limit, *walls, times=times) == ""
 

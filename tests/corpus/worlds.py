@@ -264,23 +264,15 @@ def _order(draw: Draw, features: Features, count: int, pes: int) -> str:
     number = draw.between(1, count)
     return draw.one(
         (
-            f"hold request {number}",
-            f"release request {number}",
-            f"schedule request {number} now",
-            f"schedule request {number} first",
-            f"schedule request {number} next",
-            f"delete request {number}",
-            f"abort request {number}",
-            f"rerun request {number}",
-            f"suspend request {number}",
-            f"resume request {number}",
+            f"hold request {number}", f"release request {number}", f"schedule request {number} now",
+            f"schedule request {number} first", f"schedule request {number} next",
+            f"delete request {number}", f"abort request {number}", f"rerun request {number}",
+            f"suspend request {number}", f"resume request {number}",
             f"move request=({number}) {draw.one(features.queues)}",
             f"modify request {number} pe_limit={draw.between(1, pes)}",
-            f"set machine offline=({draw.below(pes)})",
-            "set machine offline=()",
-            f"stop queue {draw.one(features.queues)}",
-            f"start queue {draw.one(features.queues)}",
+            f"set machine offline=({draw.below(pes)})", "set machine offline=()",
+            f"stop queue {draw.one(features.queues)}", f"start queue {draw.one(features.queues)}",
             f"set run_limit={draw.between(0, 3)} {draw.one(features.queues)}",
             f"set queue {draw.one(features.queues)} reserve={draw.one(('0', '1', 'all'))}",
         )
-    )
+    )  # fmt: skip

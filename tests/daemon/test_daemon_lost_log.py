@@ -31,13 +31,10 @@ def _frame_header(log):
 
 
 SPOILS = {
-    "empty": lambda log: log.write_bytes(b""),
-    "missing": lambda log: log.unlink(),
-    "garbage": _garbage(0),
-    "garbage from the first frame on": _garbage(32),
-    "a garbled first frame": _frame_header,
+    "empty": lambda log: log.write_bytes(b""), "missing": lambda log: log.unlink(), "garbage": _garbage(0),
+    "garbage from the first frame on": _garbage(32), "a garbled first frame": _frame_header,
     "cut": lambda log: os.truncate(log, 32),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

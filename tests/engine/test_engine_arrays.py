@@ -92,27 +92,18 @@ STORIES |= {
 STORIES |= {
     f"done by whoever may not: {act}": f"site pes=2; submit anne array=1-6; {act} -> ?; left 1[] 3-6; known 3"
     for act in (
-        "rerun 1[4-5] by ben",
-        "rerun 1[1-5] by anne",
-        "suspend 1[1-5]",
-        "move 1[4-5] to=batch by anne",
-        "modify 1[3-5] ask.pes=9 by anne",
-        "modify 1[3-5] name=mine by ben",
+        "rerun 1[4-5] by ben", "rerun 1[1-5] by anne", "suspend 1[1-5]", "move 1[4-5] to=batch by anne",
+        "modify 1[3-5] ask.pes=9 by anne", "modify 1[3-5] name=mine by ben",
     )
-}
+}  # fmt: skip
 STORIES |= {
     f"it has no {text[:9]}": f"site pes=1; submit anne array=1-3; hold {text} by anne -> {text}:{code}"
     for text, code in (
-        ("1[7]", "unknown_request"),
-        ("1[2-9]", "unknown_request"),
-        ("1[x]", "bad_id"),
-        ("1[\u00b2]", "bad_id"),
-        ("1[\u0663]", "bad_id"),
-        (f"1[{'9' * 5000}]", "bad_id"),
-        ("1[3", "bad_id"),
+        ("1[7]", "unknown_request"), ("1[2-9]", "unknown_request"), ("1[x]", "bad_id"),
+        ("1[\u00b2]", "bad_id"), ("1[\u0663]", "bad_id"), (f"1[{'9' * 5000}]", "bad_id"), ("1[3", "bad_id"),
         ("9[]", "unknown_request"),
     )
-}
+}  # fmt: skip
 GONE = {
     "held whole": ("held array=1-3", "delete 1[] by anne"),
     "whole, after an index began": ("array=1-3", "delete 1[] by anne -> ?"),
@@ -222,19 +213,10 @@ _PARTS = st.one_of(
 )  # fmt: skip
 _ACTS = st.sampled_from(
     (
-        "hold",
-        "release",
-        "delete",
-        "move",
-        "modify",
-        "rerun",
-        "schedule",
-        "suspend",
-        "resume",
-        "later",
+        "hold", "release", "delete", "move", "modify", "rerun", "schedule", "suspend", "resume", "later",
         "later",
     )
-)
+)  # fmt: skip
 _STEPS = st.lists(st.tuples(_ACTS, st.integers(1, 3), _PARTS), max_size=14)
 _LINES = st.lists(
     st.tuples(st.sampled_from(("1-6", "1-6%2", "2-6:2,1,3,5%1")), st.booleans()), min_size=1, max_size=3

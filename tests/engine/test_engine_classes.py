@@ -38,13 +38,10 @@ start queue all
 KINDS = ("production", "production", "interactive", "benchmark", "standby")
 JOB = st.fixed_dictionaries(
     {
-        "queue": st.sampled_from(["apps", "apps", "apps", "rows", "plain"]),
-        "kind": st.sampled_from(KINDS),
-        "pes": st.integers(1, 6),
-        "wall": st.integers(1, 3_000),
-        "after": st.integers(0, 600),
+        "queue": st.sampled_from(["apps", "apps", "apps", "rows", "plain"]), "kind": st.sampled_from(KINDS),
+        "pes": st.integers(1, 6), "wall": st.integers(1, 3_000), "after": st.integers(0, 600),
     }
-)
+)  # fmt: skip
 
 LAST = [
     {"queue": "apps", "after": 0} | more

@@ -224,12 +224,8 @@ def test_files_and_shifts_may_take_out_what_is_out_already():
 def test_refusals_name_gates_by_the_words_that_were_typed():
     centre = Centre()
     gates = (
-        "enable queue all",
-        "disable queue batch",
-        "start queue batch",
-        "stop queue all",
-        "disable exit x",
-    )
+        "enable queue all", "disable queue batch", "start queue batch", "stop queue all", "disable exit x",
+    )  # fmt: skip
     for text in gates:
         assert f" {text} " in str(centre.refused(centre.command(text), BEN))
 
@@ -239,12 +235,9 @@ SHIFTS = 'define shift day when=("30 8 * * mon-fri")\nset run_limit=1 batch\nend
     'define shift night when=("0 21 * * mon-fri")\nset run_limit=5 batch\nend\n'
 )
 SITES = {
-    "plain": PLAIN + "create group g share=1\n" + SHIFTS,
-    "domains": TWO,
-    "consumables": LAB,
-    "probes": NIGHT.format("hold"),
-    "pipe": f"{PLAIN}create pipe_queue pp destination=(batch)\n",
-}
+    "plain": PLAIN + "create group g share=1\n" + SHIFTS, "domains": TWO, "consumables": LAB,
+    "probes": NIGHT.format("hold"), "pipe": f"{PLAIN}create pipe_queue pp destination=(batch)\n",
+}  # fmt: skip
 TYPED = {
     "plain": """
         set default mpprun queue nowhere -> mpprun's queue nowhere does not exist

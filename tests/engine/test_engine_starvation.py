@@ -28,14 +28,10 @@ create group d2 share=1 members=(cleo, dora)
 set global memory_limit=100mb
 """
 IN_ORDER = (
-    "order=fcfs backfill=none",
-    "order=priority backfill=none reserve=1",
-    "order=fcfs reserve=1",
-    "order=priority reserve=1 backfill_order=shortest",
-    "order=fcfs reserve=2",
-    "order=fcfs reserve=all",
+    "order=fcfs backfill=none", "order=priority backfill=none reserve=1", "order=fcfs reserve=1",
+    "order=priority reserve=1 backfill_order=shortest", "order=fcfs reserve=2", "order=fcfs reserve=all",
     "order=fcfs reserve=1 backfill=contract",
-)
+)  # fmt: skip
 """Policies by date, where the first request has a reservation or no request passes it."""
 ALL_PROMISED = (
     "order=sjf reserve=all",
@@ -48,13 +44,10 @@ ALL_PROMISED = (
 def narrow(chance: Random) -> dict:
     """Draw a narrow request of the crowd."""
     return {
-        "owner": chance.choice(["anne", "ben"]),
-        "pes": chance.choice([1, 1, 2]),
-        "wall": chance.randint(1, 4),
-        "early": chance.choice([0, 0, 1, 3]),
-        "after": chance.choice([0, 0, 1, 1, 2]),
-        "more": chance.choice(["", "", "gpu=1", "contract"]),
-    }
+        "owner": chance.choice(["anne", "ben"]), "pes": chance.choice([1, 1, 2]),
+        "wall": chance.randint(1, 4), "early": chance.choice([0, 0, 1, 3]),
+        "after": chance.choice([0, 0, 1, 1, 2]), "more": chance.choice(["", "", "gpu=1", "contract"]),
+    }  # fmt: skip
 
 
 def wide(chance: Random) -> dict:

@@ -125,19 +125,12 @@ class Prime(Centre):
 @pytest.mark.parametrize(
     ("used", "stalled", "people", "former", "level"),
     [
-        (69, 0, False, "calm", "calm"),
-        (84, 0, False, "calm", "calm"),
-        (85, 0, False, "calm", "high"),
-        (84, 0, False, "high", "tight"),
-        (70, 0, False, "tight", "tight"),
-        (69, 0, False, "high", "calm"),
-        (78, 0, True, "calm", "high"),
-        (77, 0, True, "calm", "calm"),
-        (72, 10, False, "calm", "high"),
-        (72, 9.9, False, "calm", "calm"),
-        (40, 60, False, "calm", "calm"),
+        (69, 0, False, "calm", "calm"), (84, 0, False, "calm", "calm"), (85, 0, False, "calm", "high"),
+        (84, 0, False, "high", "tight"), (70, 0, False, "tight", "tight"), (69, 0, False, "high", "calm"),
+        (78, 0, True, "calm", "high"), (77, 0, True, "calm", "calm"), (72, 10, False, "calm", "high"),
+        (72, 9.9, False, "calm", "calm"), (40, 60, False, "calm", "calm"),
     ],
-)
+)  # fmt: skip
 def test_the_level_has_two_marks_and_people_and_waiting_processes_lower_the_upper_one(
     used, stalled, people, former, level
 ):

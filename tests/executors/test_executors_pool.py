@@ -174,14 +174,11 @@ cat /proc/$$/timerslack_ns /proc/$$/coredump_filter
 @pytest.mark.parametrize(
     "change",
     [
-        "renice -n 19 -p $PPID",
-        "prlimit --pid $PPID --nofile=64:64",
-        "echo 900 > /proc/$PPID/oom_score_adj",
-        "ionice -c 3 -p $PPID",
-        "echo 40000000 > /proc/$PPID/timerslack_ns",
-        "echo 0 > /proc/$PPID/coredump_filter",
+        "renice -n 19 -p $PPID", "prlimit --pid $PPID --nofile=64:64",
+        "echo 900 > /proc/$PPID/oom_score_adj", "ionice -c 3 -p $PPID",
+        "echo 40000000 > /proc/$PPID/timerslack_ns", "echo 0 > /proc/$PPID/coredump_filter",
     ],
-)
+)  # fmt: skip
 def test_what_a_job_does_to_its_shepherd_is_not_done_to_the_next(herd, change):
     herd.run("a", LOOK)
     if herd.run("b", f"({change}) && exit 0").status:

@@ -11,12 +11,8 @@ import pytest
 from house.checkout import PACKAGE, ROOT, place, tracked
 
 HOSTS = (
-    "pypi" + ".org",
-    "python" + "hosted",
-    "registry." + "npmjs",
-    "deb." + "debian",
-    "security." + "debian",
-)
+    "pypi" + ".org", "python" + "hosted", "registry." + "npmjs", "deb." + "debian", "security." + "debian",
+)  # fmt: skip
 PLACES = re.compile(r"(?<![\w.~}/-])/(?:work|opt)/|/" + r"root/\.|bash_" + "jobs")
 SCRIPTS = ("quickstart", "test", "check", "clients", "bench", "chaos", "house", "lock", "plans")
 

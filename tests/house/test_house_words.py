@@ -74,12 +74,9 @@ def anchors(name: str) -> set[str]:
 
 
 KINDS = {
-    "Tutorials": "Tutorial",
-    "How to": "How-to",
-    "Explanation": "Explanation",
-    "Reference": "Reference",
+    "Tutorials": "Tutorial", "How to": "How-to", "Explanation": "Explanation", "Reference": "Reference",
     "Evidence": "Evidence",
-}
+}  # fmt: skip
 
 
 def test_each_page_says_which_kind_it_is_and_stands_there_in_the_index():

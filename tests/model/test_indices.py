@@ -96,19 +96,14 @@ def test_thousands_of_pieces_take_no_longer_than_their_number() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "is not an index"),
-        ("a-b", "is not an index"),
-        ("1-", "is not an index"),
-        ("9-3", "3 is below 9"),
-        ("1-9:0", "the step must be at least 1"),
-        ("1-5000000", "5000000 is too large"),
-        ("0-3999999", "at most 1000000"),
-        ("1-3:-1", "is not an index"),
-        ("\uff11-\uff13", "is not an index"),
+        ("", "is not an index"), ("a-b", "is not an index"), ("1-", "is not an index"),
+        ("9-3", "3 is below 9"), ("1-9:0", "the step must be at least 1"),
+        ("1-5000000", "5000000 is too large"), ("0-3999999", "at most 1000000"),
+        ("1-3:-1", "is not an index"), ("\uff11-\uff13", "is not an index"),
         ("1-600000,1-600000", "1200000 indices"),
         (",".join(f"{index * 7}-{index * 7 + 1}" for index in range(5_001)), "5001 ranges"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_set_is_refused(text: str, expected: str) -> None:
     with pytest.raises(BadValue, match=expected):
         indices.read(text)

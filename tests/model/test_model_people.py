@@ -9,13 +9,9 @@ from hypothesis import strategies as st
 from nqspy.model.people import Group, capped_pes, capped_use, entitled_now, entitlements, lineage
 
 TREE = {
-    "ymp": Group("ymp", share=60),
-    "t3d": Group("t3d", share=20),
-    "admin": Group("admin", share=20),
-    "d1": Group("d1", "ymp", share=3),
-    "d2": Group("d2", "ymp", share=1),
-    "d3": Group("d3", "t3d", share=1),
-}
+    "ymp": Group("ymp", share=60), "t3d": Group("t3d", share=20), "admin": Group("admin", share=20),
+    "d1": Group("d1", "ymp", share=3), "d2": Group("d2", "ymp", share=1), "d3": Group("d3", "t3d", share=1),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -220,14 +220,11 @@ def test_bounds_of_times_and_sizes_are_told_as_they_can_be_typed(kind):
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        (r"""("DOM\\ann")""", [r"DOM\ann"]),
-        (r"""('DOM\ann')""", [r"DOM\ann"]),
-        (r"(DOM\ann)", [r"DOM\ann"]),
-        (r'DOM"\\"ann', [r"DOM\ann"]),
-        ("(\"dom ain\"'s x',bob)", ["dom ains x", "bob"]),
-        ('("a" "b"c)', ["a", "bc"]),
+        (r"""("DOM\\ann")""", [r"DOM\ann"]), (r"""('DOM\ann')""", [r"DOM\ann"]),
+        (r"(DOM\ann)", [r"DOM\ann"]), (r'DOM"\\"ann', [r"DOM\ann"]),
+        ("(\"dom ain\"'s x',bob)", ["dom ains x", "bob"]), ('("a" "b"c)', ["a", "bc"]),
     ],
-)
+)  # fmt: skip
 def test_a_name_has_exactly_its_bytes(text, names):
     [parsed] = parse_text(f"create group d1 members={text}")
     assert parsed.command.changes[0].value == {"members": names}

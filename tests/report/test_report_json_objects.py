@@ -196,14 +196,10 @@ def test_offsets_follow_daylight_saving_to_the_minute():
 @pytest.mark.parametrize(
     ("text", "second"),
     [
-        ("2026-03-02T21:30", 1800),
-        ("2026-03-02T20:30:00+00:00", 1800),
-        ("2026-03-02", -21 * 3600),
-        ("21:30", 1800),
-        ("23:30", 9000 - 86400),
-        ("30min", 1800),
+        ("2026-03-02T21:30", 1800), ("2026-03-02T20:30:00+00:00", 1800), ("2026-03-02", -21 * 3600),
+        ("21:30", 1800), ("23:30", 9000 - 86400), ("30min", 1800),
     ],
-)
+)  # fmt: skip
 def test_since_is_read_by_the_sites_clock(diary, text, second):
     book = diary()
     assert parse_since(text, PARIS, book.at(3600)) == book.at(second)

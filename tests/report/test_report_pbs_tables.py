@@ -124,14 +124,10 @@ def test_hosts_and_comments_stand_below_or_beside_a_job(book):
 @pytest.mark.parametrize(
     ("size", "look", "shown"),
     [
-        (1 << 30, Style(), "1gb"),
-        (64 << 20, Style(), "64mb"),
-        (64 << 20, Style(megawords=True), "8mw"),
-        (64 << 20, Style(gigabytes=True), "1gb"),
-        (10_000 << 20, Style(), "10gb"),
-        (1500, Style(), "2kb"),
+        (1 << 30, Style(), "1gb"), (64 << 20, Style(), "64mb"), (64 << 20, Style(megawords=True), "8mw"),
+        (64 << 20, Style(gigabytes=True), "1gb"), (10_000 << 20, Style(), "10gb"), (1500, Style(), "2kb"),
     ],
-)
+)  # fmt: skip
 def test_memory_has_four_digits_at_most(diary, size, look, shown):
     book = diary()
     book.submit(0, "default", memory=size)

@@ -101,12 +101,9 @@ def stepped(events, *steps):
 
 
 STEPS = [
-    [(40, -2 * HOUR)],
-    [(40, -HOUR // 2), (90, HOUR // 2)],
-    [(60, 2 * HOUR)],
-    [(60, 2 * HOUR), (80, -3 * HOUR)],
-    [(30, -60_000), (50, -600_000), (70, 5 * HOUR), (100, -5 * HOUR)],
-]
+    [(40, -2 * HOUR)], [(40, -HOUR // 2), (90, HOUR // 2)], [(60, 2 * HOUR)],
+    [(60, 2 * HOUR), (80, -3 * HOUR)], [(30, -60_000), (50, -600_000), (70, 5 * HOUR), (100, -5 * HOUR)],
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

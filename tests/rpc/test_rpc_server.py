@@ -54,19 +54,13 @@ def test_eight_clients_at_once_get_their_own_answers(counter, peer):
 @pytest.mark.parametrize(
     ("line", "code", "id"),
     [
-        (b"hello", "malformed", None),
-        (b"[1,2]", "malformed", None),
-        (b"[" * 100_000, "malformed", None),
-        (b"\xff\xfe{}", "malformed", None),
-        (b'{"id":1,"cmd":"x"}', "version", 1),
-        (b'{"v":2,"id":5,"cmd":"x"}', "version", 5),
-        (b'{"v":true,"id":5,"cmd":"x"}', "version", 5),
-        (b'{"v":1,"cmd":"x"}', "malformed", None),
-        (b'{"v":1,"id":true,"cmd":"x"}', "malformed", None),
-        (b'{"v":1,"id":3}', "malformed", 3),
-        (b'{"v":1,"id":3,"cmd":["x"]}', "malformed", 3),
+        (b"hello", "malformed", None), (b"[1,2]", "malformed", None), (b"[" * 100_000, "malformed", None),
+        (b"\xff\xfe{}", "malformed", None), (b'{"id":1,"cmd":"x"}', "version", 1),
+        (b'{"v":2,"id":5,"cmd":"x"}', "version", 5), (b'{"v":true,"id":5,"cmd":"x"}', "version", 5),
+        (b'{"v":1,"cmd":"x"}', "malformed", None), (b'{"v":1,"id":true,"cmd":"x"}', "malformed", None),
+        (b'{"v":1,"id":3}', "malformed", 3), (b'{"v":1,"id":3,"cmd":["x"]}', "malformed", 3),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_message_gets_one_error_and_the_connection_goes_on(counter, peer, line, code, id):
     client = peer(counter())
     client.send(line + b"\n")

@@ -89,16 +89,12 @@ SECOND, YEAR = 1, 31_536_000
 @pytest.mark.parametrize(
     "jobs",
     [
-        [(0, 10, 1)],
-        [(0, 0, 1)],
-        [(5 * YEAR, 1, 4), (5 * YEAR, 1, 4)],
-        [(0, 1, 1), (0, YEAR, 3), (1, 1, 4)],
-        [(n, 1, 1) for n in range(310)],
-        [(0, 1000 - n, 1 + n % 4) for n in range(50)],
-        [(0, 5, 4), (0, 5, 400)],
+        [(0, 10, 1)], [(0, 0, 1)], [(5 * YEAR, 1, 4), (5 * YEAR, 1, 4)],
+        [(0, 1, 1), (0, YEAR, 3), (1, 1, 4)], [(n, 1, 1) for n in range(310)],
+        [(0, 1000 - n, 1 + n % 4) for n in range(50)], [(0, 5, 4), (0, 5, 400)],
     ],
     ids=["one job", "that runs no time", "late", "a second and a year", "many", "all at once", "too wide"],
-)
+)  # fmt: skip
 def test_any_workload_is_drawn(tmp_path, jobs):
     path = log(tmp_path / "log.swf", *jobs)
     words = ["--pes", "4", "--policy", "fcfs,conservative", "--processes", "1", "--pictures"]

@@ -102,13 +102,8 @@ ONLY_NOW = {
 def test_whoever_is_started_only_now_is_told_why_it_waited_then() -> None:
     assert f"without the change: {NO_PES}" in texts.text_of(DIFFERENT | {"moved": [ONLY_NOW]}, "two PEs")
     row = {
-        "id": "6.vm",
-        "name": "model",
-        "owner": "anne",
-        "queue": "batch",
-        "was": "waits",
-        "would": "starts",
-    }
+        "id": "6.vm", "name": "model", "owner": "anne", "queue": "batch", "was": "waits", "would": "starts",
+    }  # fmt: skip
     tried = {
         "exit": "quiet", "replaces": False, "off": False, "since": AT, "until": AT, "requests": 1,
         "as_it_was": 0, "exits": {"unknown_until": None, "missing": []},

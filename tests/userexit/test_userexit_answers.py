@@ -16,16 +16,12 @@ def says(answer):
 @pytest.mark.parametrize(
     ("first", "second", "verdict", "who"),
     [
-        ("None", "None", None, None),
-        ("None", "force()", "force", "b"),
-        ("force()", "None", "force", "a"),
-        ("force()", "force()", "force", "a"),
-        ("force()", "refuse('no')", "refuse", "b"),
-        ("refuse('no')", "force()", "refuse", "a"),
-        ("refuse('no')", "hold_line('no')", "refuse", "a"),
+        ("None", "None", None, None), ("None", "force()", "force", "b"), ("force()", "None", "force", "a"),
+        ("force()", "force()", "force", "a"), ("force()", "refuse('no')", "refuse", "b"),
+        ("refuse('no')", "force()", "refuse", "a"), ("refuse('no')", "hold_line('no')", "refuse", "a"),
         ("force()", "hold_line('no')", "hold_line", "b"),
     ],
-)
+)  # fmt: skip
 def test_refuse_beats_force_else_the_first_counts(exits_of, house, req, first, second, verdict, who):
     answer = exits_of(says(first), b=says(second)).jobselect(req(1), house)
     assert (answer and answer.verdict, answer and answer.who) == (verdict, who)

@@ -25,14 +25,11 @@ LONGEST = 12
 REQUEST = st.fixed_dictionaries(
     ASKED
     | {
-        "pes": st.sampled_from([1, 1, 2, 3, 6]),
-        "early": st.sampled_from([0, 1, 6, 11]),
-        "after": st.sampled_from([0, 0, 1, 3]),
-        "gpu": st.sampled_from([0, 0, 1, 2]),
-        "mem": st.just(0),
+        "pes": st.sampled_from([1, 1, 2, 3, 6]), "early": st.sampled_from([0, 1, 6, 11]),
+        "after": st.sampled_from([0, 0, 1, 3]), "gpu": st.sampled_from([0, 0, 1, 2]), "mem": st.just(0),
         "contract": st.booleans(),
     }
-)
+)  # fmt: skip
 QUEUE = st.fixed_dictionaries(
     SETTINGS
     | {
@@ -78,15 +75,12 @@ PES, UNITS = 8, 2
 ENDLESS = st.fixed_dictionaries(
     ASKED
     | {
-        "queue": st.sampled_from(["front", "back"]),
-        "pes": st.sampled_from([1, 1, 2, 2, 3, 4, 6]),
-        "early": st.sampled_from([0, 0, 3]),
-        "after": st.sampled_from([0, 0, 1, 3]),
-        "gpu": st.sampled_from([0, 0, 1, 2]),
-        "mem": st.just(0),
+        "queue": st.sampled_from(["front", "back"]), "pes": st.sampled_from([1, 1, 2, 2, 3, 4, 6]),
+        "early": st.sampled_from([0, 0, 3]), "after": st.sampled_from([0, 0, 1, 3]),
+        "gpu": st.sampled_from([0, 0, 1, 2]), "mem": st.just(0),
         "endless": st.sampled_from([False, False, True]),
     }
-)
+)  # fmt: skip
 UNLIMITED = {"user_limit": st.none(), "pe_limit": st.none(), "reserve": st.sampled_from([1, 2, None])}
 PROMISING = st.fixed_dictionaries(SETTINGS | UNLIMITED | {"order": st.sampled_from(["fcfs", "sjf"])})
 

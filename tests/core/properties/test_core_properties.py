@@ -30,12 +30,9 @@ def within(site, holder, queues, running):
     owners = [r.owner for r in mine]
     groups = [r.group for r in mine]
     counted = (
-        len(mine),
-        max(map(owners.count, owners), default=0),
-        max(map(groups.count, groups), default=0),
-        sum(memory_of(site, r) for r in mine),
-        sum(r.spec.ask.pes for r in mine),
-    )
+        len(mine), max(map(owners.count, owners), default=0), max(map(groups.count, groups), default=0),
+        sum(memory_of(site, r) for r in mine), sum(r.spec.ask.pes for r in mine),
+    )  # fmt: skip
     limits = [getattr(holder, name) for name in LIMIT_NAMES]
     return all(limit is None or count <= limit for count, limit in zip(counted, limits, strict=True))
 

@@ -89,15 +89,10 @@ def live(world: World, passes: int, check: Callable[[PassResult], None]) -> None
 
 # ---------------------------------------------------------------- courses with reservations
 ASKED = {
-    "queue": st.sampled_from(("front", "back", "apart")),
-    "owner": st.sampled_from(["anne", "ben", "cleo"]),
-    "pes": st.integers(1, 6),
-    "wall": st.integers(1, 12),
-    "early": st.integers(0, 11),
-    "after": st.integers(0, 5),
-    "gpu": st.integers(0, 2),
-    "mem": st.integers(1, 60),
-}
+    "queue": st.sampled_from(("front", "back", "apart")), "owner": st.sampled_from(["anne", "ben", "cleo"]),
+    "pes": st.integers(1, 6), "wall": st.integers(1, 12), "early": st.integers(0, 11),
+    "after": st.integers(0, 5), "gpu": st.integers(0, 2), "mem": st.integers(1, 60),
+}  # fmt: skip
 SETTINGS = {
     "order": st.sampled_from(["fcfs", "sjf", "priority"]),
     "backfill": st.sampled_from(["limit", "limit", "none"]),
