@@ -49,8 +49,9 @@ class _Strikes(Struct):
 
 
 class Loss(Struct, frozen=True):
-    """A lost worker. ``exit``: the one that ran, or empty; ``off``: exits left out from now on; ``text``: for
-    managers; ``owner``: the exit is not called for this owner for a while."""
+    """A lost worker and its effects. ``exit``, ``hook``, ``seq``: what ran, about which request, or empty;
+    ``off``: exits left out from now on; ``text``: for managers; ``owner``: in back-off for a while, or
+    empty."""
 
     exit: str
     hook: str
@@ -65,7 +66,7 @@ class Backoff:
     """Record of lost workers and what follows from them. ``out``: why each exit is left out; ``off``: why
     each exit was switched off, until a person switches it on; ``skips``: subjects that ended a worker, for
     which their exit is not called; ``backoffs``: owners that exits are not called for; ``losses``: number of
-    lost workers; ``files``: content hash of each exit at that time."""
+    lost workers; ``files``: content hash of each exit when they were lost."""
 
     out: dict[str, str] = field(default_factory=dict)
     off: dict[str, str] = field(default_factory=dict)
@@ -78,7 +79,8 @@ class Backoff:
     _until: float = 0.0
 
     def lost(self, call: Call | None, how: str, exits: list[str], now: Instant) -> Loss:
-        """Record that a worker with these exits ended (``how``) while ``call`` ran; return the effects."""
+        """Record that a worker with these exits ended (``how``) while ``call``, if any, ran; return the
+        effects."""
         call = call if call is not None and call.exit in exits else None
         self.losses += 1
         self._row.append(call.owner if call is not None else "")
@@ -109,7 +111,7 @@ class Backoff:
         return Loss(call.exit, call.hook, call.seq, text, (), owner)
 
     def _back_off(self, owner: str, exits: list[str], now: Instant) -> str:
-        """Stop calling these exits for this owner for a while; return a clause for people about it."""
+        """Stop calling these exits for this owner for 5 minutes; return a clause for people about that."""
         held = [backoff for backoff in self.backoffs if Mark(backoff.at).holds(now)]
         self.backoffs = [each for each in held if each.owner != owner or each.exit not in exits]
         self.backoffs += [OwnerBackoff(name, owner, now) for name in exits]
@@ -147,15 +149,15 @@ class Backoff:
                 self.forgive(name)
 
     def pause(self) -> float:
-        """Return the real seconds until the next worker may be forked."""
+        """Return the real seconds until the next worker may be forked; 0: now."""
         return max(0.0, self._until - time.monotonic())
 
     def well(self) -> None:
-        """Note that a plan has come: losses in a row are counted from 0 again."""
+        """Record that a plan has come: losses in a row are counted from 0 again."""
         self._row.clear()
 
     def pardon(self, enabled: Callable[[str], bool]) -> bool:
-        """Forget why exits were switched off if they are on again; return True if there were any."""
+        """Forget why exits were switched off that are on again by now; return True if there were any."""
         on = [name for name in self.off if enabled(name)]
         for name in on:
             del self.off[name]

@@ -38,13 +38,14 @@ LOG = logging.getLogger("nqspy.decider")
 CHECK = 0.25
 """Real seconds between two checks of a worker that owes an answer."""
 GRACE = 1.0
-"""Real seconds that a call of an exit may take in addition to ten times its budget."""
+"""Real seconds that a call of an exit may take beyond ten times its budget before the worker is killed."""
 PASS = 30.0
 """Real seconds that the answer to any order may take at most."""
 LOAD = 10.0
 """Real seconds that loading one file may take."""
 OBSERVED = 0.2
-"""Real seconds for which the daemon must observe a call before it ends it: it may itself have slept."""
+"""Real seconds for which the daemon must have seen a call run before it kills the worker: the daemon may
+itself have slept."""
 QUESTION = 0.3
 """Real seconds to wait for a submit or route exit in addition to ten times the budgets."""
 SILENT = "no estimate: the process of the user exits does not answer"
@@ -59,9 +60,9 @@ LateForecasts = Callable[[float], Forecasts]
 
 
 class DeciderClient:
-    """Implements ``ports.Decider``: passes run in a worker if there are exits, else in this process at once.
-    Used in the engine's thread. ``put``: the inbox; ``now``: the site's clock; ``report``: reports a loss to
-    managers.
+    """Implements ``ports.Decider`` for the daemon: passes run in a worker process if there are exits, else in
+    this process at once. Used in the engine's thread. ``put``: adds an input to the daemon's inbox; ``now``:
+    returns the site's instant; ``report``: reports a lost worker to managers.
 
     ``problems``: a line for each file left out when the exits were loaded; ``user``: the user that exits run
     as, None: the daemon's; ``home``: the folder for their saved state, None: nothing is saved."""
@@ -126,14 +127,14 @@ class DeciderClient:
         return None
 
     def follow(self, events: Sequence[ev.Recorded]) -> None:
-        """Queue these events for the worker; `flush` sends them."""
+        """Keep these events, just applied to the site, for the worker; `flush` sends them."""
         if self.worker is not None:
             self._events += events
         if self.loading is not None:
             self.later_events += events
 
     def reset(self, site: Site) -> None:
-        """Use another site from now on: the worker is ended, and the next is forked from this site."""
+        """Use another site from now on: kill the worker; the next is forked with this site."""
         self.site = site
         self.drop("the site was read again")
         if self.loading is not None:
@@ -143,8 +144,8 @@ class DeciderClient:
     def forecast(
         self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
     ) -> Callable[[float], Forecast]:
-        """Return a function that returns when a request, not submitted yet, would start; it waits for the
-        worker at most as many seconds as it is given. This method itself does not wait."""
+        """Return a function that returns the forecast for a request not submitted yet; it waits for the
+        worker at most as many real seconds as it is given. This method itself does not wait."""
         between = Between(samples=tuple(samples.items()), moved=tuple(self.clock_moved().items()))
         late = self.forecasts(now, between, (request.seq,), request)
         return lambda seconds: late(seconds).get(request.seq, unknown(SILENT))
@@ -174,8 +175,8 @@ class DeciderClient:
     def starts(
         self, now: Instant, between: Between, changes: tuple[ev.Change, ...]
     ) -> Callable[[float], tuple[Starts, Starts]]:
-        """Return a function that returns when the waiting requests would probably start: under the present
-        settings, and after these changes. It raises Refusal if there is no answer."""
+        """Return a function that returns the probable starts of all waiting requests: under the present
+        settings, and after ``changes``. It raises Refusal if the worker does not answer in time."""
         if not self.needed:
             ahead = [LookAhead(self.site, now, between, changes=each) for each in ((), changes)]
             limit = look_ahead_limit(self.site)
@@ -200,7 +201,7 @@ class DeciderClient:
     def adopt(
         self, process: WorkerProcess, sources: tuple[Source, ...], answer: messages.ExitsLoaded
     ) -> None:
-        """Use this worker, which has loaded these files, from now on; ``answer``: its report of that."""
+        """Use this worker, which has loaded ``sources``, from now on; ``answer``: its report of the load."""
         known = {row["name"] for row in answer.listing}
         self.sources = tuple(source for source in sources if source.path.stem in known)
         self.backoff.files = digests(self.sources)
@@ -214,7 +215,7 @@ class DeciderClient:
     # ------------------------------------------------------------ workers
 
     def forget(self) -> None:
-        """End the worker, because there are no exits any more."""
+        """Kill the worker and forget all exits, because there are none any more."""
         self.drop("there are no exits any more")
         self.sources, self.problems, self.registry = (), [], ExitRegistry()
 
@@ -237,7 +238,7 @@ class DeciderClient:
         return WorkerProcess("exits", work, box, lambda process, what: put(FromWorker(process, what)))
 
     def _ready(self) -> WorkerProcess | None:
-        """Return the worker, forked if there is none; None: none may be forked yet, or that failed."""
+        """Return the worker, forked if there is none; None: none may be forked yet, or the fork failed."""
         if self.worker is None and self.backoff.pause() <= 0:
             sources = tuple(s for s in self.sources if s.path.stem not in self.backoff.out)
             try:
@@ -251,7 +252,8 @@ class DeciderClient:
         return self.worker
 
     def drop(self, why: str) -> None:
-        """End the worker, for the reason ``why``; the engine asks again for a pass that was under way."""
+        """Kill the worker, if any, for the reason ``why``. If a pass was under way, the engine hears that its
+        plan will not come, and asks again."""
         worker, self.worker = self.worker, None
         if worker is not None:
             worker.kill(why)
@@ -261,7 +263,7 @@ class DeciderClient:
             self._put(FromWorker(None, None, self._asked.id))
 
     def close(self) -> None:
-        """Save the worker's state and end it, because the daemon stops."""
+        """Save the worker's state and kill it, because the daemon stops; waiting estimates get no answer."""
         if self.loading is not None:
             self.loading.drop()
         if self._asked is not None:  # the next worker reports failures in a plan not used
@@ -284,7 +286,8 @@ class DeciderClient:
             self._events.clear()
 
     def start_query(self, order: messages.Order) -> Answer:
-        """Send an order to the worker; return its future answer, None if there is no worker or it ends."""
+        """Send an order to the worker; return its future answer: None without a worker, or if it ends
+        first."""
         if (worker := self._ready()) is None:
             return nothing()
         order.id, order.n = next(self._ids), self.site.n
@@ -318,7 +321,8 @@ class DeciderClient:
 
     def query(self, order: messages.Order, fallback: W, deadline: float) -> W:
         """Return the worker's answer to an order; ``fallback`` if none of the same type comes within
-        ``deadline`` real seconds. The engine waits, but not while an earlier answer is overdue."""
+        ``deadline`` real seconds. The engine's thread waits for it, except while an earlier answer is
+        overdue: then ``fallback`` at once."""
         self._forget_answered()
         if self._open.overdue:
             return fallback
@@ -348,14 +352,15 @@ class DeciderClient:
 
     @property
     def busy(self) -> bool:
-        """True if the worker owes an answer, or there is no worker."""
+        """True if the worker has not answered all orders, or there is no worker."""
         self._forget_answered()
         return self.worker is None or bool(self._open)
 
     # ------------------------------------------------------------ what comes back
 
     def receive(self, heard: FromWorker) -> Decision | None:
-        """Handle a message or the end of a worker. Return a decision if a plan came, or will not come."""
+        """Handle a message or the end of a worker, taken from the inbox. Return the decision if a plan came,
+        or a decision without a plan if it will not come; else None."""
         if heard.process is None:
             return self._nothing() if self._asked is not None and heard.id == self._asked.id else None
         if heard.process is not self.worker:
@@ -410,8 +415,8 @@ class DeciderClient:
     # ------------------------------------------------------------ looking after it
 
     def check(self) -> bool:
-        """Send the worker events, and end it if it hangs; called each turn. Return True if a pass may run
-        again."""
+        """Send the kept events, and kill the worker if it hangs; called at the end of each turn of the
+        engine. Return True if a pass may run again, because the back-off after a lost worker is over."""
         self.flush()
         self._forget_answered()
         worker = self.worker
@@ -435,7 +440,7 @@ class DeciderClient:
         return False
 
     def timeout(self) -> float | None:
-        """Return the real seconds until the next `check`; None if there is nothing to check."""
+        """Return the real seconds until `check` must be called again; None: only after new inputs."""
         if self._paused:
             return self.backoff.pause()
         if self.loading is not None or (self._open and self.worker is not None):
@@ -445,7 +450,8 @@ class DeciderClient:
     # ------------------------------------------------------------ settings
 
     def begin(self, site: Site) -> None:
-        """Apply settings. An exit that was switched on again, or another memory limit, needs a new worker."""
+        """Apply this site's settings. If an exit was switched on again, or the memory limit changed, kill the
+        worker: the next one gets them."""
         self.site = site
         if self.backoff.pardon(self._enabled):
             self.saved.save(self.backoff)

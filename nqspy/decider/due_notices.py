@@ -18,7 +18,7 @@ DueNotice = tuple[str, dict[str, Any]]
 
 
 class DueNotices:
-    """Makes the notices that committed events call for; none if no exit has their hook."""
+    """Finds which notices to exits the committed events call for; none for a hook that no exit has."""
 
     def __init__(self, exits: Exits) -> None:
         self._exits = exits
@@ -30,7 +30,7 @@ class DueNotices:
             self._begun[request.seq] = structs.replace(request, slot=-1)
 
     def of(self, happened: Iterable[Recorded], site: Site) -> Iterator[DueNotice]:
-        """Yield the notices about starts, ends and shifts among these events, in order."""
+        """Yield the notices that these events call for (starts, ends, changes of the shift), in order."""
         for recorded in happened:
             event = recorded.event
             if isinstance(event, Starting):

@@ -133,7 +133,7 @@ def _problems(source: Source) -> Iterator[str]:
 
 
 def problems_of(file: Path) -> list[str]:
-    """Return a candidate file's problems, one line each. Its code runs only in a worker, not as root."""
+    """Return the problems of an exit's file, one line each. Its code runs only in a worker, not as root."""
     try:
         work = partial(_try, read_file(file))
         box = sandbox.Sandbox(Deciding().memory, True, 64, sandbox.user())

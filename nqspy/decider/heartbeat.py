@@ -18,8 +18,9 @@ _LONGEST = 2048
 
 
 class Call(Struct, frozen=True):
-    """Call of site code: ``hook`` of ``exit`` (``load``: the file itself), about which subject, since when
-    (ns of the monotonic clock); ``owner``: of the request or submission, or empty."""
+    """A running call of site code: ``hook`` of ``exit`` (``load``: the file itself), about ``subject``
+    (request, or owner and group), since when (ns of the monotonic clock). ``owner``: of the request or
+    submission, or empty."""
 
     exit: str
     hook: str
@@ -29,7 +30,7 @@ class Call(Struct, frozen=True):
 
     @property
     def seq(self) -> Seq | None:
-        """Return the request that the call is about; None if it is about none."""
+        """Number of the request that the call is about; None: it is about none."""
         return self.subject if isinstance(self.subject, int) else None
 
     def age(self) -> float:
@@ -56,7 +57,7 @@ class Heartbeat(CallWatch):
         _HEAD.pack_into(self._map, 0, time.monotonic_ns(), len(text))
 
     def leave(self) -> None:
-        """Note that the exit's code has returned."""
+        """Note that the exit's code has returned: no call runs."""
         _HEAD.pack_into(self._map, 0, 0, 0)
 
     def read(self) -> Call | None:

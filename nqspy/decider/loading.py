@@ -16,8 +16,9 @@ from nqspy.userexit.loader import loaded, read_folder
 
 
 class Loading:
-    """Load of a set of files (`DeciderClient.loading`), in the engine's thread. ``done``: it has succeeded or
-    failed; then `refusal` says why it failed, and `adopt` puts it in force.
+    """Load of the exits' files into a second worker, until it is in force (`DeciderClient.loading`); in the
+    engine's thread. ``done``: True if it has succeeded or failed; then `refusal` says why it failed, and
+    `adopt` puts it in force.
 
     ``strict``: all files must load, and the present settings must fit; else files that cannot be loaded are
     left out, with a line in ``problems`` for each."""
@@ -59,8 +60,8 @@ class Loading:
     # ------------------------------------------------------------ what comes of it
 
     def hear(self, process: WorkerProcess, what: Any) -> None:
-        """Handle a message of the loading process, or its end. Unless ``strict``, the file on which it ended
-        is left out, and the load begins again."""
+        """Handle a message of the loading process, or its end. If it ends and the load is not ``strict``,
+        leave out the file that it was loading and begin again."""
         if self.done or process is not self.process:
             return
         if isinstance(what, messages.ExitsLoaded):
@@ -89,14 +90,15 @@ class Loading:
             process.kill(f"it was not loaded within {LOAD:.0f} s")
 
     def again(self) -> None:
-        """Begin again, because the site was replaced: the process was forked from a state that is void."""
+        """Begin again, because the site was read again from the database: the process was forked from one
+        that is void."""
         if self.process is not None:
             process, self.process, self._loaded, self.done = self.process, None, None, False
             process.kill("the site was read again")
             self._begin()
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most so many seconds; return True if the load is done."""
+        """Wait at most so many real seconds; return True if the load is done."""
         end = time.monotonic() + seconds
         while not self.done and (process := self.process) is not None:
             try:

@@ -18,7 +18,7 @@ from nqspy.model.requests import Request, Used
 from nqspy.model.shifts import UpcomingStop
 
 LARGEST = 64 << 20
-"""Most bytes that may wait to be written to the worker; with more it is killed."""
+"""Most bytes of orders that may wait to be written to the worker; with more it is killed."""
 LARGEST_ANSWER = 16 << 20
 """Most bytes of one answer: the reasons of 100,000 requests take less."""
 MOST = 200_000
@@ -44,7 +44,7 @@ class HookFigures(TypedDict):
 
 
 class ExitRow(TypedDict):
-    """Row of an exit in a listing (`userexit.hooks.entry`)."""
+    """Row of an exit in a listing (`userexit.hooks.entry`): its settings and the figures of its calls."""
 
     name: str
     doc: str
@@ -80,22 +80,22 @@ class BadWorkerMessage(Exception):
 
 
 class Order(msgspec.Struct, tag_field="kind"):
-    """Base of all orders from the daemon. ``id``: for the answer; ``n``: number of the last event sent
-    before."""
+    """Base of all orders from the daemon to its worker. ``id``: comes back in the answer; ``n``: number of
+    the last event sent before, which the worker must have applied."""
 
     id: int
     n: int
 
 
 class FollowEvents(Order, tag="events"):
-    """Order to apply these events: number, instant, kind and fields of each."""
+    """Order to apply these events, without an answer: number, instant, kind and encoded fields of each."""
 
     rows: list[tuple[int, int, str, bytes]]
 
 
 class AskPass(Order, tag="ask"):
-    """Order to run a pass. ``samples``: last reported use of running attempts; others: from the daemon's
-    site."""
+    """Order to run a pass. ``samples``: last reported use of running attempts; ``upcoming_stops``,
+    ``closings``: stops of queues by shifts, as in the daemon's site."""
 
     now: Instant
     samples: Samples
@@ -104,14 +104,14 @@ class AskPass(Order, tag="ask"):
 
 
 class AskSubmit(Order, tag="submit"):
-    """Order to call the submit exits for this request (its fields as exits see them)."""
+    """Order to call the submit exits for a submission, ``request`` (its fields as exits see them)."""
 
     now: Instant
     request: dict[str, Any]
 
 
 class AskRoute(Order, tag="route"):
-    """Order to call the route exits: which of these destinations to try, and in which order."""
+    """Order to call the route exits for ``request``: which destinations to try, and in which order."""
 
     now: Instant
     request: dict[str, Any]
@@ -127,8 +127,8 @@ class AskShares(Order, tag="shares"):
 
 
 class AskForecasts(Order, tag="start"):
-    """Order to estimate when requests (None: all that wait), or one to be submitted, would start
-    (`Forecast`)."""
+    """Order to estimate when these requests (None: all that wait) would start (`Forecast`); ``request``: one
+    of them that is not submitted yet, or None."""
 
     now: Instant
     between: Between
@@ -151,11 +151,11 @@ class AskTrace(Order, tag="trace"):
 
 
 class AskState(Order, tag="memory"):
-    """Order to return the state that the next process needs."""
+    """Order to return the exits' state that the next worker needs (`SavedMemory`)."""
 
 
 class GiveNotice(Order, tag="tell"):
-    """Order to call this hook of all exits with these arguments."""
+    """Order to call this notice hook of all exits with these arguments."""
 
     hook: str
     arguments: dict[str, Any]
@@ -165,7 +165,7 @@ class GiveNotice(Order, tag="tell"):
 
 
 class WorkerMessage(msgspec.Struct, tag_field="kind", forbid_unknown_fields=True):
-    """Base of all answers of the worker; ``id``: that of the order."""
+    """Base of all messages of a worker to the daemon; ``id``: of the order that it answers, 0: of none."""
 
     id: int
 
@@ -184,7 +184,7 @@ class ExitsLoaded(WorkerMessage, tag="loaded"):
 class PlanMade(WorkerMessage, tag="planned"):
     """Answer with the plan of a pass. ``own``, ``closing``, ``reach``: reasons, as in `Reasons`; ``listing``:
     figures of exits; ``stamp``: changes when stored failures of exits do; ``state``: these failures if they
-    changed, else empty; others as in `Plan`."""
+    changed, else empty; other fields as in `Plan`."""
 
     actions: Annotated[list[tuple[str, msgspec.Raw]], msgspec.Meta(max_length=MOST)]
     own: Why[int]
@@ -230,8 +230,8 @@ _Basis = tuple[str, tuple[Seq, ...]]
 
 
 class ForecastsMade(WorkerMessage, tag="begins"):
-    """Answer with each request's latest and probable start; each start has the place of its basis in
-    ``bases``, because many share one."""
+    """Answer with the latest and the probable start of each request. The text on which a start is based is in
+    ``bases`` once, because many share one; ``rows`` have its place."""
 
     bases: Annotated[list[_Basis], msgspec.Meta(max_length=MOST)]
     rows: Annotated[dict[int, tuple[int | None, int, int | None, int]], msgspec.Meta(max_length=MOST)]
@@ -249,7 +249,7 @@ class ForecastsMade(WorkerMessage, tag="begins"):
 
 
 def forecasts_made(id: int, forecasts: Mapping[Seq, Forecast]) -> ForecastsMade:
-    """Return the answer with these starts; a basis that many share is in it once."""
+    """Return the answer with these forecasts; a basis that many share is in it once."""
     places: dict[_Basis, int] = {}
     rows: dict[int, tuple[int | None, int, int | None, int]] = {}
     for seq, each in forecasts.items():
@@ -266,14 +266,14 @@ def _estimate(at: int | None, basis: _Basis) -> StartEstimate:
 
 
 class StartsMade(WorkerMessage, tag="outlooks"):
-    """Answer with starts under the present settings, and after the changes."""
+    """Answer with probable starts (ms) by request: under the present settings, and after the changes."""
 
     before: Starts
     then: Starts
 
 
 class TraceAnswered(WorkerMessage, tag="traced"):
-    """Answer with the exits' answers about a request, packed: they may be any data."""
+    """Answer with the exits' last answers about a request, packed, because they may be any data."""
 
     rows: msgspec.Raw
 
@@ -292,14 +292,14 @@ class StateAnswered(WorkerMessage, tag="remembered"):
 
 
 class NoticeGiven(WorkerMessage, tag="told"):
-    """Report that a notice was given."""
+    """Report that a notice was given to all exits with its hook; ``failures``: of these exits."""
 
     failures: Failures
     listing: Rows
 
 
 class ExitsTried(WorkerMessage, tag="tried"):
-    """Result of a trial of exits on a copy of the site: packed, read by the caller."""
+    """Result of a trial of exits on a copy of the site: packed, decoded by the command that tries them."""
 
     body: Annotated[bytes, msgspec.Meta(max_length=LARGEST_ANSWER)]
 
@@ -360,7 +360,7 @@ def events_in(rows: Sequence[tuple[int, int, str, bytes]]) -> list[ev.Recorded]:
 
 
 def why(answer: WorkerMessage) -> str:
-    """Return in one line why an answer has the wrong type."""
+    """Return in one line why an answer is not of the type asked for."""
     text = (
         answer.text.strip() if isinstance(answer, OrderFailed | OutOfStep) else "it answered something else"
     )

@@ -1,4 +1,4 @@
-"""Gives notices to the exits, in a worker that has no site; only the next notice waits for one."""
+"""Calls notice hooks of exits, in a worker that follows no events; only the next notice waits for one."""
 
 import logging
 import threading
@@ -34,7 +34,8 @@ class NoticeRunner:
         """Notices that failed last, by exit and hook: what was wrong."""
 
     def give(self, hook: str, arguments: dict[str, Any]) -> None:
-        """Call this notice hook of every exit that has it; kill the worker if they do not return in time."""
+        """Call this notice hook of every exit that has it, and record failures in ``failing``. Kill the
+        worker if they do not return in time."""
         worker = self._living()
         if worker is None:
             return
@@ -88,7 +89,7 @@ class NoticeRunner:
         return self._worker if done.wait(FORK) else None
 
     def _check(self) -> None:
-        """Replace a worker that is dead, or has other exits or settings; in the engine's thread."""
+        """Replace a worker that is dead, or has other exits or settings; only in the engine's thread."""
         born, self._stale = self._born(), False
         if born != self._born_with:
             self.failing.clear()  # the exits have changed

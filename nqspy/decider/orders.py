@@ -24,7 +24,7 @@ def nothing() -> Answer:
 
 def answer_within(answer: Answer, fallback: W, seconds: float) -> W:
     """Return an answer that comes within so many real seconds and has ``fallback``'s type, else ``fallback``;
-    an order that was not sent by then is not sent."""
+    an order that is still queued then is not sent."""
     try:
         found = answer.result(max(0.0, seconds))
     except TimeoutError:
@@ -34,7 +34,7 @@ def answer_within(answer: Answer, fallback: W, seconds: float) -> W:
 
 
 class PassAsked(Struct, frozen=True):
-    """An ordered pass; ``n``: number of the last event before it."""
+    """An ordered pass; ``n``: number of the last event before it; ``samples``: use of running attempts."""
 
     id: int
     n: int
@@ -43,8 +43,8 @@ class PassAsked(Struct, frozen=True):
 
 @dataclass(slots=True)
 class OpenOrder:
-    """An order without an answer so far. ``since``: real time of the order (s, monotonic); ``answer`` None:
-    it comes through the inbox; ``overdue``: no caller waits for it any more."""
+    """An order that the worker has not answered. ``since``: when it was given (real s, monotonic); ``answer``
+    None: it comes through the inbox; ``overdue``: True if no caller waits for it any more."""
 
     since: float
     answer: Answer | None = None
@@ -55,7 +55,7 @@ class OpenOrders(dict[int, OpenOrder]):
     """Open orders by identifier, in the engine's thread; 0 is the loading of the exits."""
 
     def add(self, id: int, answer: Answer | None = None) -> None:
-        """Note that an order was given now; ``answer``: its future answer."""
+        """Record that an order was given now; ``answer``: its future, None: it comes through the inbox."""
         self[id] = OpenOrder(time.monotonic(), answer)
 
     @property

@@ -34,7 +34,7 @@ _ACTIONS = {kind.__name__: msgspec.msgpack.Decoder(kind) for kind in _PROPOSED}
 
 
 def plan_made(id: int, plan: Plan, listing: Listing, stamp: int = 0, state: bytes = b"") -> PlanMade:
-    """Return the message with which a worker sends a plan."""
+    """Return the message with which a worker sends a plan; ``id``: of the order."""
     actions = [(type(action).__name__, packed(action)) for action in plan.actions]
     return PlanMade(
         id, actions, dict(plan.reasons.own), dict(plan.reasons.closing),
@@ -43,8 +43,8 @@ def plan_made(id: int, plan: Plan, listing: Listing, stamp: int = 0, state: byte
 
 
 def plan_of(answer: PlanMade, as_of: int, samples: Samples, exits: Collection[str]) -> Plan:
-    """Return the plan in a message; ``as_of`` and ``samples`` are the daemon's own, failures of exits not in
-    ``exits`` are left out. Raises BadWorkerMessage."""
+    """Return the plan in a worker's message; ``as_of`` and ``samples`` are the daemon's own, and failures of
+    exits that are not in ``exits`` are left out. Raises BadWorkerMessage."""
     return Plan(
         actions=tuple(_action(kind, fields) for kind, fields in answer.actions),
         reasons=Reasons(_in_time(answer.own), _in_time(answer.closing), tuple(_known(answer.reach))),
@@ -83,7 +83,7 @@ def _known(reach: Sequence[Reach]) -> Iterator[Reach]:
 
 
 def known_failures(failures: Sequence[ExitFailure], exits: Collection[str]) -> tuple[ExitFailure, ...]:
-    """Return the failures of loaded exits only."""
+    """Return the failures without those of exits that are not in ``exits``, the loaded ones."""
     return tuple(failure for failure in failures if failure.exit in exits)
 
 

@@ -29,13 +29,13 @@ PRINTED = 30
 
 
 class WorkerEnded(Struct, frozen=True):
-    """The worker has ended; ``how`` in words."""
+    """Message that the worker has ended; ``how``: in words."""
 
     how: str
 
 
 class WorkerPipes:
-    """The worker's ends of the pipes."""
+    """The worker's side of the pipes, to receive orders and send answers; ``heartbeat``: shared page."""
 
     def __init__(self, orders: int, answers: int, heartbeat: Heartbeat) -> None:
         self._orders, self._answers = orders, answers
@@ -66,8 +66,8 @@ class WorkerProcess:
     """The daemon's side of a worker. `ask` returns a future for the answer to an order; all other messages go
     to ``hear(process, message)``, in a thread of their own, at the end `WorkerEnded`.
 
-    ``loaded``: future of its first message, None if it ended before; ``why``: reason for which it is killed;
-    ``how``: how it ended, in words."""
+    ``loaded``: future of its first `ExitsLoaded`, None if it ended before; ``why``: reason for which it is
+    killed, or empty; ``how``: how it ended, in words; ``dead``: True once it has ended."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class WorkerProcess:
     # ------------------------------------------------------------ out
 
     def ask(self, order: messages.Order) -> Answer:
-        """Send an order; return the future answer, which is None if the worker ends before."""
+        """Send an order; return its future answer, which is None if the worker ends first."""
         answer: Answer = Future()
         with self._lock:
             if self.dead:
@@ -135,7 +135,7 @@ class WorkerProcess:
         return answer
 
     def send(self, order: messages.Order) -> None:
-        """Queue an order for sending; never block. Kill a worker that does not read for long."""
+        """Queue an order for sending; never block. Kill a worker that leaves over `LARGEST` bytes unread."""
         frame = messages.encode(order)
         with self._lock:
             if self.dead:
@@ -241,7 +241,8 @@ class WorkerProcess:
 
 
 class FromWorker(Struct, frozen=True):
-    """Message of a worker, for the inbox; ``process`` None: no answer to the order ``id`` will come."""
+    """Message ``what`` of a worker, as an input for the daemon's inbox; ``process`` None: no answer to the
+    order ``id`` will come."""
 
     process: WorkerProcess | None
     what: Any
@@ -271,7 +272,7 @@ class _Frames:
 
 
 class _Lines:
-    """Lines printed by the worker: they go into the log, at most so many a minute."""
+    """Splits what the worker prints into lines for the log, at most `PRINTED` a minute."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -11,7 +11,7 @@ from nqspy.userexit import settings
 
 
 class ExitRegistry:
-    """Names, hooks, settings and figures of the loaded exits."""
+    """Names, hooks, settings and figures of the loaded exits, for questions of the daemon."""
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, Any]] = {}
@@ -21,8 +21,8 @@ class ExitRegistry:
         self._uncounted: Counter[str] = Counter()
 
     def add(self, listing: Listing, units: dict[str, dict[str, str]], fresh: bool = False) -> None:
-        """Add the exits that a worker has loaded, and the units of their settings. ``fresh``: forget
-        others."""
+        """Add the exits that a worker has loaded (``listing``), and the units of their settings by exit and
+        setting. ``fresh``: forget all former ones."""
         if fresh:
             self._rows, self._units = {}, {}
             self._uncounted.clear()
@@ -30,7 +30,7 @@ class ExitRegistry:
         self.figures(listing)
 
     def figures(self, listing: Listing) -> None:
-        """Replace the figures of the exits' calls."""
+        """Replace the rows of these exits, with the figures of their calls."""
         self._rows |= {row["name"]: row for row in listing}
 
     def failed(self, exit: str) -> None:
@@ -58,7 +58,7 @@ class ExitRegistry:
         return self._known.get(exit) or ExitSettings(exit)
 
     def has(self, hook: str) -> bool:
-        """True if any exit that is switched on has that hook."""
+        """True if any loaded exit that is switched on has that hook."""
         return hook in self._active
 
     def of(self, hook: str) -> list[str]:
@@ -67,7 +67,7 @@ class ExitRegistry:
         return [n for n in self.names if hook in rows[n]["hooks"] and self.settings_of(n).enabled]
 
     def wall(self, hook: str) -> float:
-        """Return the real seconds that all exits with that hook may take together."""
+        """Return the real seconds that all exits with that hook may take together: ten times their budget."""
         return sum(self.settings_of(name).budget / 100 for name in self.of(hook))
 
     def declared(self) -> Mapping[str, Mapping[str, str]]:

@@ -22,8 +22,8 @@ FRESH = 0.5
 
 
 class RemoteExits(NoExits):
-    """Implements ``ports.Exits``; jobselect and elected are called in the worker's passes only. ``refused``:
-    why the last `reload` failed, or empty."""
+    """Implements ``ports.Exits`` in the daemon; jobselect and elected are called in the worker's passes only.
+    ``refused``: why the last `reload` failed, or empty."""
 
     beside: Callable[[], None] | None = None
     """Loads the files in the background and then reloads; None: `reload` waits for them."""
@@ -43,7 +43,7 @@ class RemoteExits(NoExits):
         return self._client.problems
 
     def begin(self, site: Site) -> None:
-        """Apply the settings of the exits."""
+        """Apply the site's settings of exits, and forget failures."""
         self._failures = []
         self._client.begin(site)
 
@@ -111,8 +111,8 @@ class RemoteExits(NoExits):
         return [name for name in found.destinations if name in destinations]
 
     def shrpri(self, owner: str, group: str, view: PassView) -> float | None:
-        """Return an owner's share term for displays, as it was at most `FRESH` s ago or last known; all
-        owners' are asked for together, when the worker is free."""
+        """Return an owner's share term in a group, for displays, at most `FRESH` s old or as last known;
+        None: not known. The terms of all owners are asked for together, when the worker is free."""
         pair = (owner, group)
         fresh = time.monotonic() - self._shares_at <= FRESH and pair in self._shares
         if not fresh and not self._client.busy:

@@ -82,8 +82,9 @@ class _Ruleset(ctypes.Structure):
 
 def _restrict(*, all_sockets: bool, files: bool) -> None:
     """Take from this process and its children: all sockets and memory that others can map, or (without
-    ``all_sockets``) only sockets of this machine (``AF_UNIX``). ``files``: it can change no file. If the
-    kernel can do none of this, say so on stderr. Needs ``PR_SET_NO_NEW_PRIVS``. Raises OSError."""
+    ``all_sockets``) only sockets of this machine (``AF_UNIX``), so that those of the network remain.
+    ``files``: it can change no file. If the kernel can do none of this, say so on stderr. Needs
+    ``PR_SET_NO_NEW_PRIVS``. Raises OSError."""
     _isolate(nodes=all_sockets, files=files)
     machine = _MACHINES.get(os.uname().machine)
     if machine is None:
@@ -190,9 +191,9 @@ _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 
 
 class Sandbox(Struct, frozen=True):
-    """Limits of a worker. ``memory``: bytes beyond what it begins with; ``alone``: no other process or
-    thread, no sockets (else: none of this machine, AF_UNIX), and under root no file can be changed;
-    ``files``: descriptors; ``user``: (name, uid, gid) to become, None: the same."""
+    """Limits of a worker. ``memory``: bytes beyond what it begins with; ``alone``: True: no other process or
+    thread, no sockets, and under root no file can be changed; False: only no sockets of this machine
+    (AF_UNIX); ``files``: most open descriptors; ``user``: (name, uid, gid) to become, None: the same."""
 
     memory: int
     alone: bool
@@ -215,7 +216,8 @@ def user() -> tuple[str, int, int] | None:
 
 def enter(box: Sandbox, open_fds: Collection[int], page: int, output: int, parent: int) -> None:
     """Enter the sandbox, where this process can only answer: descriptors ``open_fds`` stay, printed text goes
-    to ``output``, ``page`` is the address of the shared page. Raises OSError if any step fails."""
+    to ``output``, ``page`` is the address of the shared page. The process ends with process ``parent``.
+    Raises OSError if any step fails."""
     os.setsid()
     _forget_signals()
     _close_all_but(open_fds, output)

@@ -45,7 +45,7 @@ class SavedState:
     # ------------------------------------------------------------ the worker's
 
     def read(self) -> bytes:
-        """Return the state that the last worker saved, as bytes; empty: there is none."""
+        """Return the state that the last worker saved (``exits.memory``), as bytes; empty: there is none."""
         try:
             return (self._home / "exits.memory").read_bytes() if self._home is not None else b""
         except OSError:
@@ -56,8 +56,8 @@ class SavedState:
         self._stamp, self._asked = 0, None
 
     def note(self, stamp: int) -> None:
-        """Schedule saving after an answer of a worker: after `SOON` if its ``stamp`` has changed (a failure
-        was added or forgotten), else after `SELDOM`."""
+        """Schedule saving after an answer of a worker: after `SOON` if its ``stamp`` is another than before
+        (a failure was added or forgotten), else after `SELDOM`."""
         if self._home is None:
             return
         pause = SOON if stamp != self._stamp else SELDOM
@@ -74,7 +74,7 @@ class SavedState:
         return max(0.0, self._due - time.monotonic())
 
     def check(self, start_query: StartQuery) -> None:
-        """Ask the worker for its state if that is due, and write its answer, in a thread."""
+        """Ask the worker for its state if that is due; if its answer has come, write that in a thread."""
         if self._asked is not None and self._asked.done():
             answer, self._asked = self._asked.result(), None
             writing = self._writer is not None and self._writer.is_alive()
@@ -104,11 +104,11 @@ class SavedState:
     # ------------------------------------------------------------ the daemon's own
 
     def save(self, backoff: "Backoff") -> None:
-        """Write which exits are left out and what ended workers."""
+        """Write the record of lost workers and exits left out (``exits.strikes``)."""
         self._put("exits.strikes", json.dumps(backoff.dump(), ensure_ascii=True))
 
     def restore(self, backoff: "Backoff") -> None:
-        """Read back into ``backoff`` what `save` wrote; do nothing without a file."""
+        """Read back into ``backoff`` what `save` wrote; do nothing without a file that can be read."""
         try:
             if self._home is not None:
                 backoff.load(json.loads((self._home / "exits.strikes").read_text(encoding="latin-1")))

@@ -47,23 +47,23 @@ def look_ahead_limit(site: Site) -> float:
 
 
 def part_of(seconds: float) -> Callable[[], float]:
-    """Return a function that returns the fraction of ``seconds`` of CPU time used by this thread since
-    now."""
+    """Return a function that returns the CPU time of this thread since now, as a fraction of ``seconds``."""
     began = time.thread_time()
     return lambda: (time.thread_time() - began) / seconds
 
 
 def part_of_wait(seconds: float, wall: float) -> Callable[[], float]:
-    """Return a function that returns the fraction used of ``seconds`` of CPU time or of ``wall`` real
-    seconds, whichever is greater."""
+    """Return a function that returns the greater of two fractions used since now: of ``seconds`` of CPU time,
+    and of ``wall`` real seconds."""
     worked, began = part_of(seconds), time.monotonic()
     return lambda: max(worked(), (time.monotonic() - began) / wall)
 
 
 class WorkerTask(Struct, frozen=True):
-    """Task of a new worker. ``skips``, ``backoffs``: begun when earlier workers were lost; ``listing``:
-    figures of the exits to count on from; ``memory``: state of an earlier worker, its failures too unless
-    ``forgiving``; ``failures``: newer state that has failures alone."""
+    """Task of a new worker, run just after the fork. ``skips``, ``backoffs``: subjects and owners for which
+    exits are not called, since earlier workers were lost; ``listing``: figures of the exits to count on from;
+    ``memory``: state of an earlier worker, with its failures unless ``forgiving``; ``failures``: newer state,
+    of failures alone."""
 
     folder: Path
     sources: tuple[Source, ...]
@@ -93,7 +93,7 @@ class WorkerTask(Struct, frozen=True):
 
 
 class SentRequest:
-    """A request as exits see it, read only, made of fields that were sent."""
+    """A request as exits see it, read only, made in the worker from fields that the daemon sent."""
 
     __slots__ = ("_fields",)
 
@@ -116,7 +116,7 @@ class SentRequest:
 
 
 class Worker:
-    """Answers the daemon's orders, with a copy of the site and the loaded exits."""
+    """Answers the daemon's orders in the worker process, with its copy of the site and the loaded exits."""
 
     def __init__(self, site: Site, exits: SiteExits, pipes: WorkerPipes, files: Mapping[str, str]) -> None:
         self._site, self._exits, self._pipes, self._files = site, exits, pipes, files
