@@ -263,7 +263,8 @@ def act(draft: Draft, now: Instant) -> Instant | None:
 
 
 def verify(settings: Settings, site: Site) -> list[str]:
-    """Return a warning for each batch queue in a domain with too few PEs for its smallest requests."""
+    """Return a warning for each batch queue in a domain with too few PEs for its smallest requests, or only
+    one if the machine has no PE."""
     pes = settings.machine.pes if settings.machine.pes is not None else len(site.found.cpus)
     if pes < 1:
         return ["the machine has no PE: set machine pes=N"]

@@ -163,7 +163,7 @@ errors.declare_refusals(
 
 
 def check_held(site: Site, after: Settings, touched: Collection[str]) -> None:
-    """Raise Refusal if new settings would remove a unit that a request holds."""
+    """Raise Refusal if new settings (``after``; ``touched``: changed paths) remove a unit that is held."""
     for path in touched:
         kind, name, _ = split(path)
         if kind is CONSUMABLES and (held := site.units.get(name)):
@@ -227,7 +227,7 @@ def check_wanted(site: Site, wanted: Wanted) -> None:
 
 
 def open_units(site: Site) -> dict[str, list[str]]:
-    """Return the units that are neither held nor offline, by consumable, in the order of its settings."""
+    """Return the units of each consumable that are neither held nor offline, in the order of `units_of`."""
     found, free = site.found, {}
     for name, each in site.settings.consumables.items():
         away = {*site.units.get(name, ()), *offline_of(each, found, site.resources)}
@@ -245,7 +245,7 @@ def may_have(site: Site, wanted: Wanted, units: Units) -> bool:
 
 
 class UnitBoard:
-    """Free units of all consumables in a pass; each start takes its units away."""
+    """Free units of all consumables in a pass (`Draft.units`); each start takes its units away."""
 
     def __init__(self, site: Site) -> None:
         self._site = site

@@ -138,7 +138,7 @@ class Draft:
         return by_owner
 
     def close(self) -> None:
-        """Drop the views made for exits, which refer to the draft, so its memory is freed at once."""
+        """Drop the views made for exits, which refer to the draft, so that its memory is freed at once."""
         self.views.clear()
         self.offered.clear()
         self.view = None
@@ -229,8 +229,8 @@ class Draft:
     # ------------------------------------------------------------ running requests give way and return
 
     def running(self) -> list[Request]:
-        """Return the running requests that the acting feature may preempt, by start. Requests that were asked
-        to end or give way already are left out."""
+        """Return the running requests that the acting feature may preempt, earliest start first. Requests
+        that were asked to end or give way already are left out."""
         going = (r for r in self._listing(self.site.started) if r.state is State.RUNNING and not r.ending)
         return sorted((r for r in going if r.seq not in self.leaving), key=_by_start)
 
@@ -313,7 +313,7 @@ class Draft:
 
     @cached_property
     def waiting(self) -> Sequence[tuple[Queue, Columns]]:
-        """Queues with waiting requests, in the order in which they are served: priority, then name."""
+        """Queues with waiting requests, each with its columns, by priority (highest first), then by name."""
         queues = self.site.settings.queues
         served = [(queues[name], rows) for name, rows in self.site.waiting.items() if name in queues and rows]
         return sorted(served, key=lambda pair: (-pair[0].priority, pair[0].name))

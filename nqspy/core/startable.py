@@ -88,7 +88,7 @@ def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
 
 
 def _of_queue(draft: Draft, gate: Gate, queue: Queue, columns: Columns) -> Ints:
-    """Return the startable PEs of a queue by pair of owner and group."""
+    """Return the startable PEs of a queue, as an array by number of the pair of owner and group."""
     site = draft.site
     pes, removed = columns.pes_by_pair(), draft.removed(queue.name)
     bound = gate.rules(queue.name) or site.resources or columns.most("count") > 1

@@ -22,7 +22,7 @@ from nqspy.ports import Answer, PassView, RequestView, Selection
 
 
 def _array(view: "ExitView") -> str | None:
-    """Return the identifier of the array that the request is, or is an index of."""
+    """Return the identifier of the array that the request is, or is an index of; None: no array."""
     request = view._request
     array = request.seq if request.array is not None else array_of(request.seq)
     return None if array is None else view._draft.site.id_of(array)
@@ -106,7 +106,7 @@ class ExitView(ExitViewFields, Struct, dict=True, eq=False):
 
     @staticmethod
     def _lacks(name: str) -> str:
-        """Return the message for a missing field. (``__getattr__`` would slow all other fields down.)"""
+        """Return the error text for a missing field. (``__getattr__`` would slow all other fields down.)"""
         return f"a request has no {name}; it has {', '.join(FIELDS)}"
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -286,13 +286,13 @@ class SiteView:
 
     def waiting(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Selection:  # fmt: skip
-        """Return the queued requests that this pass has not started, narrowed by the given values."""
+        """Return the requests with these values (None: any) that are queued, after the pass's decisions."""
         asked = {"queue": queue, "owner": owner, "group": group, "name": name}
         return Waiting(self._draft, {key: value for key, value in asked.items() if value is not None})
 
     def running(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Sequence[RequestView]:  # fmt: skip
-        """Return started requests, this pass's starts included, narrowed by the given values."""
+        """Return started requests, this pass's starts included, with these values (None: any)."""
         draft, running, started = self._draft, self._running, self._draft.started
         if running is None:
             running = self._running = [r for r in draft.site.started.values() if r.state in STARTED]
@@ -330,8 +330,8 @@ class SiteView:
         return self._draft.ledger.usage(group, owner)
 
     def share(self, *, group: str | None = None, owner: str | None = None) -> float:
-        """Return the entitlement of a group or owner as a fraction of the whole; an owner has part of a
-        group's."""
+        """Return the entitlement of a group or owner as a fraction of the whole; active users of a group have
+        equal parts of it."""
         return self._draft.ledger.share(group, owner)
 
     def stock_shrpri(self, owner: str | None, group: str) -> float:

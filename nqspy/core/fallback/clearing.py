@@ -28,8 +28,8 @@ _ROUNDING = 1e-9
 
 
 class Tenant(Struct, frozen=True):
-    """A holder of PEs with its cost for a bumper. ``pes``: in ascending order. ``weight``: the cost of each
-    PE; None: it must not be bumped. ``gives``: PEs that become free under the limit of the bumper's class."""
+    """A holder of PEs with its cost for a bumper. ``pes``: in ascending order. ``weight``: cost of each PE;
+    None: it must not be bumped. ``gives``: PEs that become free under the limit of the bumper's class."""
 
     pes: tuple[int, ...]
     weight: float | None

@@ -258,7 +258,7 @@ class Offers:
 
     def go_on(self) -> bool:
         """Store the rounds of offers that are not finished. Return True if the next pass must follow at once:
-        a round goes on, or it used answers from before a change."""
+        a round goes on, or this pass used answers from before a change."""
         if not self.asking:
             return False
         rounds, site, again = dict[str, OfferRound](), self._draft.site, False

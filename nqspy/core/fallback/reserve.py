@@ -59,7 +59,8 @@ class ReserveStarts(Skip):
         self._sort_those_behind(candidates)
 
     def again(self, candidates: Candidates) -> Iterator[int]:
-        """Yield rows without a reservation because the queue had ``reserve=`` of them, once it has fewer."""
+        """Yield the rows that wait for room and got no reservation because the queue had as many as
+        ``reserve=`` allows, each once the queue has fewer."""
         while self._unreserved and self.reserves_more():
             request = self._unreserved.pop(next(iter(self._unreserved)))
             if request.slot not in candidates.removed():
@@ -71,8 +72,8 @@ class ReserveStarts(Skip):
         return self._depth != 0 and self.gate.reserved.count(self.queue.name) < most
 
     def in_front(self, candidates: Candidates) -> int | None:
-        """Return the first row that was not examined; None: no row. Rows that limits of their users or groups
-        hold are passed over, unless every candidate gets a reservation (``reserve=all``)."""
+        """Return the first row that was not examined; None: no row. Rows that limits of users, groups or
+        arrays hold are passed over, unless every candidate gets a reservation (``reserve=all``)."""
         if self._depth is None:
             return candidates.best()
         return candidates.best(self.gate.mask(self.queue.name, candidates.columns, Which.OWNER))

@@ -52,7 +52,7 @@ class Cap(Struct, frozen=True):
 
     @property
     def who(self) -> str:
-        """Group of the cap, as the source of reasons."""
+        """Name of the cap as the source of reasons: ``group d3``."""
         return f"group {self.group}"
 
 

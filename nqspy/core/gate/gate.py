@@ -43,11 +43,11 @@ class Gate:
     """All rules that may refuse a start, with what runs under them; starts of a pass are added as they are
     decided.
 
-    ``now``: the instant of the pass (None: of the last event). ``ledger`` gives use, with what starts commit,
-    for the caps of groups; without one, use counts as it stood at the last event. ``room``: the boards of the
-    pass. ``running``: what runs (None: what the site says). ``run_limits`` False leaves out the rules that
-    hold a whole queue. ``version`` rises with every start and reservation: a mask is valid for one version.
-    ``counts_candidates``: candidates that do not start are counted too.
+    ``now``: the instant of the pass (None: of the last event). ``ledger`` returns use, with what starts
+    commit, for the caps of groups; without it, use counts as it stood at the last event. ``room``: the boards
+    of the pass. ``running``: what runs (None: what the site says). ``run_limits`` False leaves out the rules
+    that hold a whole queue. ``version`` rises with every start and reservation: a mask is valid for one
+    version. ``counts_candidates``: True once a candidate that does not start is counted too (`reserve_pes`).
 
     A suspended request that released its PEs counts only with what it still holds. A request that is exiting
     does not count: its processes have ended.

@@ -32,7 +32,8 @@ def blocks(count: int) -> Iterable[slice]:
 
 
 class Scale(Struct, frozen=True):
-    """Scale of a column: the divisor ``largest``, and the value ``instead`` of infinite ones, if any."""
+    """Scale that makes factors of a column: the divisor ``largest``, and the value ``instead`` of infinite
+    ones (None: the column has none)."""
 
     largest: float
     instead: float | None = None

@@ -20,13 +20,13 @@ from nqspy.model.site import Site
 from nqspy.ports import Exits
 
 SIMULATED = 1_000
-"""Number of places that are found by simulating starts; all others follow in plain order."""
+"""Number of places found by simulating starts; all others go by the scores as they are now."""
 
 EXIT_CALLS = 5_000
 """Most calls of the shrpri exit for one queue; after them its values stay as they are."""
 
 REDATED = 20_000
-"""Most re-datings that are simulated for one queue; all further places are in plain order."""
+"""Most re-datings that are simulated for one queue; all further places go by the scores as they are."""
 
 
 class Place(Struct, frozen=True):
@@ -41,7 +41,7 @@ class Place(Struct, frozen=True):
 
 
 class QueueOrder(Struct, frozen=True):
-    """Factors and places of a whole queue at the instant ``at``. Row i of each array is the queue's row i."""
+    """Factors and places of a queue (`standing`) at time ``at``. Row i of an array is the queue's row i."""
 
     at: Instant
     seq: Ints
@@ -114,7 +114,7 @@ def standing(
 
 
 class _Run:
-    """Simulated pass over one queue with plenty of PEs and without jobselect."""
+    """Simulated pass over one queue with plenty of PEs and without jobselect, for `standing`."""
 
     def __init__(self, draft: Draft, line: Candidates, gate: Gate, refused: Collection[Seq]) -> None:
         self._draft, self._line, self._gate, self._refused = draft, line, gate, refused
@@ -124,7 +124,8 @@ class _Run:
         self._redated = 0
 
     def rows(self, plain: list[int], most: int) -> list[int]:
-        """Return rows in the order of simulated starts, at most ``most``, without those that limits hold."""
+        """Return rows in the order of simulated starts, at most ``most``, without those that limits hold;
+        ``plain``: all rows, by their scores now."""
         line, gate, columns = self._line, self._gate, self._line.columns
         rank, is_strict = columns.rank, line.queue.backfill == "none"
         started = [row for row in plain[: int((rank == NOW).sum())] if rank[row] == NOW]

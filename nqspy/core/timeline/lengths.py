@@ -79,7 +79,8 @@ def probable_length(site: Site, queue: Queue, request: Request, limit: int) -> i
 
 
 def hole_wanted(queue: Queue, request: Request, limit: int) -> int | None:
-    """Return the least length (ms) of a hole for a request with this wall limit; None: it fills no holes."""
+    """Return the least length (ms) of a hole (free time before a reservation) that a request with this wall
+    limit may fill; None: it fills no holes."""
     wants = queue.backfill == "contract" and request.spec.contract
     return min(limit, queue.shortest_hole) if wants else None
 

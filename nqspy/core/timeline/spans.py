@@ -21,8 +21,8 @@ Turn = tuple[int, Seq]
 
 
 class Holding(NamedTuple):
-    """Claims from ``begin`` until ``end``, and the claims ``lasting`` for ever after; ``begin`` is `FOREVER`
-    for a reservation without a time. ``turn``: place of that reservation in the order of their making."""
+    """Claims of one request from ``begin`` until ``end``, and ``lasting`` ones for ever after; ``begin`` is
+    `FOREVER` for a reservation without a time. ``turn``: place of a reservation in the order of making."""
 
     begin: int
     end: int
@@ -121,7 +121,7 @@ def headroom_of(amount: Amount) -> Amount:
 
 @dataclass(slots=True)
 class _Note:
-    """Spans made at ``made``. They are valid before ``until``, while the same shifts are to come."""
+    """Spans stored at ``made`` (`remember`). They are valid before ``until``, with the same stops to come."""
 
     spans: Spans
     made: Instant

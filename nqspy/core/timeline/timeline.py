@@ -39,8 +39,8 @@ def time_of(request: Request) -> int:
 
 
 class Timeline:
-    """Amounts that a site holds and reserves over time; the pass adds its starts and reservations. Requests
-    of a command domain hold no PEs, so no PEs of that domain are counted.
+    """Amounts that a site holds and reserves over time, made for a pass by `gate.reserved`, which adds starts
+    and reservations. Requests of a command domain hold no PEs, so no PEs of that domain are counted.
 
     ``started``: requests that the pass has started, ``leaving``: those that give way in it, ``returning``:
     those that it resumes. ``opened``: how often requests of each queue gave up a later reservation.
@@ -300,7 +300,7 @@ class Timeline:
         self._hold(request, [(self._now, min(end, FOREVER), {("pes", domain): pes})])
 
     def _hold(self, request: Request, spans: Sequence[Span]) -> None:
-        """Hold these spans. If a suspended request therefore cannot go on now, hold also its later ones."""
+        """Hold these spans of a request. Hold later ones of suspended requests that thus cannot go on now."""
         for span in spans:
             self.profile.hold(*span)
         if self._standing:
