@@ -159,7 +159,7 @@ class Balance:
             changed.update((known.get(group) or self.users(group)).charge(at, of_users, terms))
 
     def begin_period(self, keys: Iterable[str]) -> None:
-        """Set to 0 what these accounts (by key) were entitled to and got, because a new shift begins."""
+        """Set to 0 what the accounts with these keys were entitled to and got: a new shift begins."""
         for each in keys:
             key = account_key(self._domain, each)
             entry = account_of(self._accounts, key).entry

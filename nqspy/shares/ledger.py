@@ -91,9 +91,9 @@ class FairShare:
     """Use (ms of CPU, or of PE time with ``set usage charge=pe_wall``) and entitlement at ``now``, by group
     and by user.
 
-    - ``committed``: (group, owner) of each start debited so far.
-    - ``uncounted``: group, owner, and the reported use of a running request since its charge minus the
-      estimate.
+    - ``committed``: (group, owner) of each start charged so far in this pass.
+    - ``uncounted``: group, owner, and the reported use (ms) of a running request since its charge minus the
+      use that its rate counts.
     - ``domain``: only its use counts (None: that of all, added up).
 
     An undefined group is entitled to nothing; ``default`` always exists.
@@ -149,8 +149,8 @@ class FairShare:
             self._users[group].add(owner, due)
 
     def expected(self, request: Request) -> float:
-        """Return the expected use (ms) of a run: the mean of its group's last ended requests, else of all
-        groups', else its limit; at most its limit."""
+        """Return the expected use (ms) of a whole run: the mean of its group's last ended requests, else of
+        all groups', else its limit, else `EXPECTED_MS` (per PE for PE time); at most its limit."""
         site, ask, group = self._site, request.spec.ask, request.spec.group
         limit: float | None
         if self._by_cpu:
@@ -240,8 +240,9 @@ class FairShare:
     # ------------------------------------------------------------ entitlement
 
     def share(self, group: str | None = None, owner: str | None = None) -> float:
-        """Return the entitlement of a group now, as a fraction of the whole. Groups without work leave their
-        parts to their siblings (`people.entitled_now`); active users of a group have equal parts of it."""
+        """Return the entitlement now, as a fraction of the whole, of a group, a user in it, or a user in all
+        groups. Groups without work leave their parts to siblings (`people.entitled_now`); active users of a
+        group have equal parts of it."""
         if group is None:
             if owner is None:
                 return 1.0

@@ -69,7 +69,7 @@ class Work(msgspec.Struct):
 
 
 class Standing(NamedTuple):
-    """Entitlement e (``parts``), target a and account S (``present``) of each member of a level, by name."""
+    """Entitlement e (``parts``), target a and account S (``present``, ms) of a level's members, by name."""
 
     parts: dict[str, float]
     targets: dict[str, float]
@@ -77,7 +77,7 @@ class Standing(NamedTuple):
 
 
 class _Rows(msgspec.Struct, frozen=True):
-    """Members of W side by side, in the order of names; ``each``: entitlements, from ``parts`` by name."""
+    """Members of W side by side, in the order of names; ``each``: entitlements (by name: ``parts``)."""
 
     names: list[str]
     keys: list[str]
