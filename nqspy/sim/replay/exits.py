@@ -177,7 +177,7 @@ class RecordedExits(SiteExits, ExitHistory):
 
     def failed_before(self, site: Site, failures: Iterable[tuple[Instant, ExitFailure]]) -> None:
         """Have exits go on skipping the requests and owners on which they failed shortly before the replay
-        begins. Exits whose files differ from the recorded ones skip none."""
+        begins, except exits with other files than the recorded ones. ``failures``: with their instants."""
         for at, each in failures:
             request, mark = site.requests.get(each.seq or 0), Mark(at, each.text, each.lost)
             owner = each.rests if each.lost or request is None else request.owner
@@ -202,7 +202,7 @@ def files_in(folder: Path) -> tuple[Source, ...]:
 
 
 def unlike(now: Sequence[Source], then: Sequence[Source]) -> frozenset[str]:
-    """Return the names of the exits whose files differ, or are in one of the lists only."""
+    """Return the names of exits that are in one of the lists only, or have different files in them."""
     known = {each.path.stem: each.text for each in then}
     mine = {each.path.stem: each.text for each in now}
     return frozenset(name for name in {*known, *mine} if known.get(name) != mine.get(name))
