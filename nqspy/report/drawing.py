@@ -39,7 +39,7 @@ Rectangle = tuple[float, float, float, float]
 
 
 class Boxes(Struct, frozen=True):
-    """Filled rectangles of one kind; ``title``: text shown under a resting pointer."""
+    """Filled rectangles of one ``kind`` (`COLOURS`); ``title``: text shown under a resting pointer."""
 
     kind: str
     rectangles: tuple[Rectangle, ...]
@@ -140,6 +140,6 @@ def _short(number: float) -> str:
 
 
 def full_hours(times: Sequence[str]) -> list[int]:
-    """Return the indices of the texts (RFC 3339) that are full hours; of more than 14 only every n-th."""
+    """Return the indices of the times (RFC 3339) at full hours; of more than 14 every n-th, 14 at most."""
     full = [place for place, at in enumerate(times) if at[14:16] == "00"]
     return full[:: max(1, -(-len(full) // 14))]

@@ -201,7 +201,7 @@ class IncidentLog:
         return incident
 
     def _not_again(self, seq: Seq, at: Instant) -> None:
-        """Remove a request from the incidents of requeued ones that ended at ``at``: it was held at once."""
+        """Remove a request that was held as soon as it was requeued, at ``at``, from such incidents."""
         for incident in [e for e in self.incidents if e.kind == "requeued" and e.end == at]:
             for seqs in incident.seqs.values():
                 seqs.pop(seq, None)

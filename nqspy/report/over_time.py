@@ -106,7 +106,7 @@ class CapacityOverTime:
             self._since.append((at, count))
 
     def until(self, begin: int, end: int) -> list[tuple[int, int]]:
-        """Return the pieces of time from ``begin`` to ``end``: the end of each, and the number."""
+        """Return the pieces of time from ``begin`` to ``end``, as (end of the piece, PEs or CPUs in it)."""
         pieces = zip(self._since, [*(at for at, _ in self._since[1:]), end], strict=True)
         found = [(min(last, end), count) for (at, count), last in pieces if last > begin and at < end]
         return found or [(end, self.latest)]
@@ -143,7 +143,7 @@ def held_by_step(
 
 
 def used_by_step(attempt: AttemptHistory, marks: Sequence[int]) -> Iterable[tuple[int, float]]:
-    """Yield an attempt's CPU time (ms) as (step, amount), step 0 between the first marks; no empty steps."""
+    """Yield an attempt's CPU time as (step, ms), step 0 between the first two marks; no empty steps."""
     last = attempt.points[-1][0] if attempt.points else attempt.begin
     place = max(1, bisect_right(marks, attempt.begin))
     before = attempt.used_at(marks[place - 1])

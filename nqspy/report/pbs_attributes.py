@@ -124,7 +124,7 @@ def attributes(subject: Subject, context: PbsContext) -> Attributes:
 def _last(
     subject: Subject, notes: Mapping[str, str], own: Mapping[str, str], server: str
 ) -> dict[str, Value | None]:
-    """Return the remaining attributes of a job, in order."""
+    """Return the attributes from ``comment`` on, in order; ``notes``, ``own``: of `notes_of` and `moving`."""
     request, spec, at, ended = subject.request, subject.request.spec, subject.at, subject.ended
     return {
         "comment": own.get("comment"),
@@ -224,7 +224,7 @@ def asked_for(spec: Spec) -> tuple[Any, ...]:
 
 
 def standing(subject: Subject) -> tuple[Any, ...]:
-    """Return a key of a request's other shared attributes, all but those of `moving`."""
+    """Return a key of all attributes that neither `asked_for` nor `moving` covers, equal for equal ones."""
     request = subject.request
     own = (request.queue, request.state, request.letters, not request.unmet, request.attempts)
     return (*own, subject.variables, subject.shared_output, not subject.comment)
@@ -291,7 +291,7 @@ _MORE = [_reader(option) for option in _SHOWN]
 
 
 def _declared(spec: Spec, readers: Iterable[tuple[str, Any, Any]]) -> dict[str, Any]:
-    """Return the options that a request has, by their names in PBS."""
+    """Return a request's options that have a value, by their names in PBS; ``readers``: of `_reader`."""
     return {name: write(value) for name, read, write in readers if (value := read(spec)) not in _NOTHING}
 
 
@@ -322,8 +322,8 @@ def changed(subject: Subject) -> Instant:
 
 
 def eligible_since(subject: Subject) -> int | None:
-    """Return the instant (ms) since which a job may start; None if held, before its date, or never
-    started."""
+    """Return the instant (ms) since which a job may start; None if it is held, waits for its date, or ended
+    before it started."""
     request = subject.request
     ran = request.started is not None or subject.at is None
     waits = request.state in (State.HELD, State.WAITING)

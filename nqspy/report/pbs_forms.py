@@ -97,7 +97,8 @@ class PbsLayout(Struct, frozen=True):
 
 
 def layout(wish: Mapping[str, Any], kind: str, indent: str = "    ", dsv: str = "") -> PbsLayout:
-    """Return the layout for ``format``, ``delimiter`` and ``letters`` w or 1 (not folded). Raises Refusal."""
+    """Return the layout that a message (``wish``) asks for by ``format``, ``delimiter``, ``letters`` (w or 1:
+    not folded); ``kind``: word before names, ``dsv``: that in DSV. Raises Refusal for an unknown format."""
     form = str(wish.get("format") or "text")
     if form not in FORMS:
         raise Refusal("bad_format", form=form, known=listed(FORMS))

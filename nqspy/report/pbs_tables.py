@@ -74,7 +74,7 @@ def line(subject: Subject, table: Shape) -> str:
 
 
 def _done(subject: Subject) -> str:
-    """Return the percentage of CPU or wall time used, the greater; of an array that of its ended indices."""
+    """Return the percentage of its CPU or wall limit used (the greater); of an array's indices ended."""
     used, ask, array = subject.used, subject.request.spec.ask, subject.request.array
     if array is not None and array.begun:
         over = sum(indices.count(each) for each in (array.well, array.badly, array.dropped))
@@ -89,8 +89,8 @@ def _done(subject: Subject) -> str:
 
 class Style(Struct, frozen=True):
     """Style of the alternate table: ``wide``; memory in ``megawords`` or ``gigabytes``; ``hosts`` and
-    ``comments`` with each job, on its own line (``one_line``) or the next; ``starts``: expected start in
-    place of its elapsed time."""
+    ``comments`` with each job, on its own line (``one_line``) or the next; ``starts``: expected starts (ms)
+    by request, shown in place of elapsed times (None: they are not)."""
 
     wide: bool = False
     megawords: bool = False

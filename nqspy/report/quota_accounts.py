@@ -207,7 +207,7 @@ class _Run(Struct, eq=False):
         return ((max(a, begin), min(b, end)) for a, b in spans if a < end and b > begin)
 
     def charges(self) -> Iterator[tuple[int, int, float]]:
-        """Yield its use (begin, end, amount), spread over the time in which it ran."""
+        """Yield its use (begin, end, ms charged), spread over the time in which it ran."""
         for (begin, before), (end, used) in pairwise(self.points):
             spans = [(a, b) for a, b in self.ran(begin, end) if b > a] if used > before else []
             whole = sum(b - a for a, b in spans)
@@ -320,7 +320,7 @@ class DomainWork:
         return 0 if pair in self._ready or (self._known and pair not in self._known) else pes
 
     def set_ready(self, pair: str, pes: int) -> None:
-        """Set the number of PEs for which an owner in a group has startable requests, as a pass reports."""
+        """Set the PEs for which the owner in ``pair`` (``GROUP:USER``) has startable requests, by a pass."""
         before = self._ready.get(pair, self._waiting.get(pair, 0))
         self._ready[pair] = pes
         self.change(pair.partition(":")[0], pes - before)

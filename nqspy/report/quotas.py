@@ -269,7 +269,8 @@ def quota_report(
 
 
 def _hour(name: str, hours: Iterable[tuple[int, int, QuotaSums]], zone: Zone) -> dict[str, Any]:
-    """Return ``hour``: the hour full of work in which the group deviated most; the first of equal ones."""
+    """Return ``hour`` of a group's row: the hour full of work in which it deviated most (of equal ones the
+    first); null without such an hour."""
     worst, hour = 0.0, None
     for begin, end, sums in hours:
         deviation = sums.deviations.get(name)

@@ -36,7 +36,7 @@ class RunFigures:
 
     @property
     def deviation(self) -> float | None:
-        """Return the largest deviation from entitlement of a group, in percentage points; None: none."""
+        """Return the largest deviation from entitlement (percentage points); None: no group has one."""
         return largest(self.sums.deviations.values())
 
     @property
@@ -76,7 +76,7 @@ def figures(
 
 
 def _former(site: Site) -> Iterator[ev.Recorded]:
-    """Yield events, of number 0, that bring the requests into their states."""
+    """Yield events, all of number 0, that bring a new replay to the site's requests and their states."""
     made: list[tuple[Instant, ev.Event]] = []
     for request in site.requests.values():
         state = _WAITS.get(request.state, "queued")

@@ -81,7 +81,8 @@ def zone_of(name: str) -> Zone:
 
 
 def parse_since(text: str, zone: Zone, now: int) -> Instant:
-    """Return the instant of ``--since``: a date, a time, both, or a span before ``now``. Raises BadValue."""
+    """Return the instant of ``--since``: date, last clock time, both, or time before ``now``. Raises
+    BadValue."""
     with contextlib.suppress(ValueError):
         return zone.instant(datetime.fromisoformat(text))
     now_there, clock, span = zone.local(now), None, UNLIMITED
@@ -116,7 +117,7 @@ def when(text: str, now: str | None = None) -> str:
 
 
 def hours(ms: float, width: int = 2) -> str:
-    """Return ms as ``hh:mm``, like figure 1 of seed 003; ``width`` digits of hours, cut to the minute."""
+    """Return ms as ``hh:mm``, cut to the minute, with at least ``width`` digits of hours (as in seed 003)."""
     minutes = int(ms) // MINUTE
     return f"{minutes // 60:0{width}d}:{minutes % 60:02d}"
 

@@ -17,10 +17,10 @@ from nqspy.report.time_text import when
 def why_text(each: Mapping[str, Any], now: str | None = None) -> str:
     """Return ``qstat --why``: why a request waits or is suspended, or how it ended.
 
-    ``each`` is an object of ``qstat --json`` with more fields: ``estimate`` (`StartEstimate`), ``chain``,
-    ``redated`` ({at who cause} or null), ``causes`` ({indices reason} of an array with several reasons),
-    ``needed`` (what its reason says must happen), ``hint`` (on its wall limit), ``by_class`` (its class if
-    its queue goes by classes). ``now``: the site's time, as text."""
+    ``each`` is an object of ``qstat --json`` with more fields: ``estimate`` (`Estimate`), ``chain`` (requests
+    that it waits for), ``redated`` ({at who cause} or null), ``causes`` ({indices reason} of an array with
+    several reasons), ``needed`` (what its reason says must happen), ``hint`` (on its wall limit),
+    ``by_class`` (its class if its queue goes by classes). ``now``: the site's time, RFC 3339."""
     state, domain = each["state"], each["domain"]
     where = f"queue {each['queue']}" + ("" if domain == APPLICATION else f", domain {domain}")
     where += f", class {each['by_class']}" if each.get("by_class") else ""
