@@ -36,8 +36,8 @@ def lay_out(listed: dict[str, Listed], found: Resources) -> None:
 
 
 def _add(each: Listed, chunks: list[Chunk], found: Resources) -> None:
-    """Add the sums over the chunks. Job-wide ``mem``, or greater ``ncpus`` beside ``nodes``, counts
-    instead."""
+    """Add the chunks' sums to ``found``; job-wide ``mem``, or greater ``ncpus`` beside ``nodes``, counts
+    instead. Raises Wrong."""
     pes = sum(chunk.count * chunk.cpus for chunk in chunks)
     if not 1 <= pes <= _MOST:
         raise Wrong(f"{each.text!r} asks for {pes} PEs; ask for 1 to {_MOST:,}")

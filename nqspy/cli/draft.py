@@ -43,7 +43,7 @@ class SubmissionDraft(RequestSheet):
         self._shell: Given | None = None
 
     def apply(self, options: list[Given], origin: str) -> None:
-        """Apply options of ``origin``: ``command``, ``directive``, ``line`` (of a list). Raises Failure."""
+        """Apply options from ``origin``: ``command``, ``directive``, ``line`` of a list. Raises Failure."""
         for given in options:
             try:
                 self._apply(given, origin)
@@ -129,7 +129,7 @@ class SubmissionDraft(RequestSheet):
         return self.ask if target in _OF_ASK else self.spec
 
     def _limit(self, given: Given) -> None:
-        """Set a limit, and behind a comma the value to warn at; it replaces an equal listed resource."""
+        """Set a limit, and behind a comma the value to warn at; drop ``-l`` resources for that limit."""
         what = given.target
         text, comma, warning = given.value.strip("()").partition(",")
         number = _READ[given.kind](text.strip())

@@ -84,8 +84,8 @@ class NamedLines:
         return {**item, "after": earlier} if earlier else item
 
     def _awaited(self, word: str) -> "tuple[str, list[tuple[int, str]]]":
-        """Return a dependency on a request, as in ``--after``, or numbers of earlier lines and the
-        condition."""
+        """Return a request's dependency as in ``--after`` and no lines, or "" and the numbers of earlier
+        lines of that name, each with the condition. Raises Failure."""
         named = word.removeprefix(LINE_AFTER)
         name, colon, when = named.partition(":")
         if not name or (colon and when not in AFTER_WORDS):

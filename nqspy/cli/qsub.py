@@ -19,7 +19,7 @@ COMMAND = '#!/bin/sh\nexec "$@"\n'
 
 
 class QsubOptions:
-    """Command line of qsub, sorted. ``own``: options for the command, by target; ``request``: options for
+    """Options and operands of qsub. ``own``: options for the command, by target; ``request``: options for
     each request; ``command``: True if the operands are a command; ``wraps``: True with ``--wrap``."""
 
     def __init__(self, words: list[str], program: str = "qsub", dialect: str = "") -> None:
@@ -244,7 +244,7 @@ def hold_session(options: QsubOptions, daemon: DaemonConnection, writer: Writer)
 
 
 def own_key(options: QsubOptions) -> str:
-    """Return the key that makes a repetition of this submission safe."""
+    """Return the key (``--key``, else a new one) by which the daemon knows a repeated submission."""
     return options.own.get("key") or f"qsub-{os.getpid()}-{os.urandom(16).hex()}"
 
 

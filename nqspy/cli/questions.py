@@ -10,7 +10,7 @@ _CHANGING = ("-o", "-r", "-C", "-c", "-d", "-R")
 
 
 def dialect_of(given: "dict[str, str]") -> str:
-    """Return ``nqs``, ``pbs`` or empty; ``NQSPY_DIALECT=slurm`` concerns submissions only. Raises Failure."""
+    """Return ``nqs``, ``pbs`` or "" for none; ``NQSPY_DIALECT=slurm`` counts as none. Raises Failure."""
     usual = os.environ.get("NQSPY_DIALECT", "")
     named = given.get("dialect") or ("" if usual == "slurm" else usual)
     if named not in ("", "nqs", "pbs"):

@@ -169,7 +169,7 @@ _MOLDED = {"pes": "sizes", "wall": "walls", "speedup": "speedup"}
 
 
 def note(each: Listed, name: str, value: str, found: Resources) -> None:
-    """Store a resource that has no effect here as an attribute of the request; a value of 0 is left out."""
+    """Store in ``found`` a resource without effect here, as an attribute of the request, unless it is 0."""
     if value == "0":
         return
     found.notes.append(f"{name}:{value}")
@@ -178,7 +178,7 @@ def note(each: Listed, name: str, value: str, found: Resources) -> None:
 
 
 def consumable(each: Listed, name: str, value: str, found: Resources, times: int = 1) -> None:
-    """Add ``value`` units of a consumable, which the daemon knows, for each of ``times`` chunks."""
+    """Add ``value`` units of a consumable to ``found``, for each of so many chunks. Raises WrongResource."""
     if value.isascii() and value.isdigit() and not resource_named(name):
         found.consumables[name] = found.consumables.get(name, 0) + times * parse_count(value)
         return

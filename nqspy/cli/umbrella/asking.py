@@ -99,7 +99,7 @@ def write(text: str) -> None:
 def asks(
     room: typer.Typer, name: str, cmd: str, sentence: str, text: Callable[[Data], str] | None = None
 ) -> None:
-    """Add a command that prints the answer to one question, see `show`."""
+    """Add to ``room`` a command ``name`` that prints the answer to question ``cmd``, see `show`."""
 
     @room.command(name, help=sentence)
     def answer(as_json: JsonOption = False, home: HomeOption = None) -> None:

@@ -12,7 +12,7 @@ PAGE = 1_000
 
 
 def print_events(since: str | None, follow: bool, as_json: bool, request: str | None = None) -> None:
-    """Print events from ``since`` on (`parse_since`); ``follow``: new ones too; ``request``: its own."""
+    """Print events from ``since`` on (`parse_since`); ``follow``: new ones too; ``request``: only its own."""
     with answering(None if follow else 60.0) as client:
         page: dict[str, Any] = {"after": 0, "limit": PAGE, "wait": False}
         if request is not None:
