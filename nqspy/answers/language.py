@@ -229,7 +229,7 @@ def shutdown(serving: Serving, asked: rpc.Asked) -> dict[str, str]:
 
 
 def reload_queues(serving: Serving, caller: Caller) -> str:
-    """Apply the changed files of ``queues.d``; return a sentence. Raises NqspyError."""
+    """Apply the changed files of ``queues.d``; return a sentence on what changed. Raises NqspyError."""
     need(serving.engine.site.settings, caller, "manager", "reload queues")
     return serving.reload_queues()
 

@@ -192,7 +192,7 @@ def alternate(serving: Serving, asked: rpc.Asked) -> Steps:
 def _alternate(
     serving: Serving, letters: str, starts: Mapping[int, int] | None
 ) -> tuple[Callable[[Subject], str], str]:
-    """Return the function that writes a row, and the table's head."""
+    """Return the function that writes a row, and the table's head; ``starts``: as in `pbs_tables.Style`."""
     site = serving.engine.site
     style = pbs_tables.Style(
         wide="w" in letters, megawords="M" in letters, gigabytes="G" in letters, hosts="n" in letters,

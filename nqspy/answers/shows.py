@@ -119,7 +119,7 @@ def show_shares(serving: Serving, in_json: bool) -> Callable[[], str]:
 
 
 def _quota(sums: QuotaSums, group: str) -> dict[str, Any]:
-    """Return a group's entitlement and own use since the shift began, as fractions; None: nothing to show."""
+    """Return fractions ``entitled got deviation`` of a group (None: too little use), and ``little_use``."""
     row = sums.row(group)
     deviation = None if row["deviation"] is None else row["deviation"] / 100
     return {**row, "deviation": deviation, "little_use": sums.little}
@@ -178,7 +178,7 @@ _MOST = 10_000
 
 
 def _span(asked: cm.ShowObject, usual: int) -> int:
-    """Return the time ahead to simulate, in ms. Raises Refusal for more than FARTHEST."""
+    """Return the time ahead that is asked for, else ``usual`` (ms). Raises Refusal for more than FARTHEST."""
     span = (asked.options or {}).get("next", usual)
     if isinstance(span, bool) or not isinstance(span, int) or not 0 < span <= FARTHEST:
         raise Refusal("bad_next")

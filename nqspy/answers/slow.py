@@ -130,7 +130,7 @@ class SlowAnswers:
                 break
 
     def crowded(self) -> set[int]:
-        """Return users with too many answers under way: their other questions wait in the inbox."""
+        """Return users (`person`) with `MOST` answers under way: their other questions wait in the inbox."""
         turns = Counter(person(slow.asked.caller) for slow in self._answers if not slow.asked.handle.stuck)
         return {who for who, count in turns.items() if count >= MOST}
 
