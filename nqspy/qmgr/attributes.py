@@ -46,7 +46,7 @@ IGNORED = keywords("Server")
 
 @cache
 def settings_of(kind: str, branch: str = "") -> Mapping[str, Declared]:
-    """Return the settings directly below an object (or below one of its branches), by name."""
+    """Return the settings directly below an object, or in one of its branches (``per_request``), by name."""
     prefix = f"{branch}/" if branch else ""
     declaring = registry.object_of(kind)
     every = declaring.known if declaring is not None else {}

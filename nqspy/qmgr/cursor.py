@@ -107,7 +107,7 @@ class Cursor:
             raise self.bad(str(error), token) from None
 
     def word(self, what: str) -> Token:
-        """Return the next word; ``what``: its name in an error."""
+        """Read and return the next word; ``what``: its name in an error."""
         token = self.peek()
         if token.kind != "word":
             raise self.fail(what)
@@ -115,14 +115,14 @@ class Cursor:
         return token
 
     def name(self, what: str) -> str:
-        """Return the text of the next word, which must not be empty; ``what``: its name in an error."""
+        """Read the next word and return its text, which must not be empty; ``what``: its name in an error."""
         token = self.word(what)
         if not token.text:
             raise self.bad(f"an empty word is not allowed here; expected {what}", token)
         return token.text
 
     def keyword(self, keywords: Mapping[str, Keyword], *also: str) -> str:
-        """Return what the next keyword means; ``also``: other words for the error that could stand here."""
+        """Read a keyword and return the one that it means; ``also``: other legal words, for the error."""
         found = self.may_be(keywords)
         if found is None:
             token = self.peek()
@@ -135,7 +135,7 @@ class Cursor:
         return found
 
     def may_be(self, keywords: Mapping[str, Keyword], ahead: int = 0) -> str | None:
-        """Return the keyword that a token ``ahead`` clearly means, else None; do not step over it."""
+        """Return the keyword that the token ``ahead`` positions on clearly means, else None; read nothing."""
         token = self.peek(ahead)
         if not _is_plain(token):
             return None
@@ -154,7 +154,7 @@ class Cursor:
             yield several
 
     def words(self, what: str) -> list[Token]:
-        """Return the words of a list ``(a, b)``, or one word; ``what``: their name in an error."""
+        """Read the words of a list ``(a, b)``, or one word; return them. ``what``: their name in an error."""
         found = []
         for several in self.listed():
             if self.peek().kind != "word":
@@ -163,7 +163,7 @@ class Cursor:
         return found
 
     def names(self, what: str) -> list[str]:
-        """Return a list of names, each once."""
+        """Read a list of names; return each once. ``what``: their name in an error."""
         return list(dict.fromkeys(token.text for token in self.words(what)))
 
     def end(self) -> None:

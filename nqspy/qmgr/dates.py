@@ -113,7 +113,7 @@ def _days(parsed: dict[str, Any], today: date) -> Iterator[date]:
 
 
 def _read(parsed: dict[str, Any], words: list[str]) -> None:
-    """Read the next word, or several that belong together."""
+    """Read the next word, or several that belong together, into ``parsed``. Raises BadValue, ValueError."""
     word = words.pop(0)
     after = words[0] if words else ""
     if after in ("am", "pm", "m") and word[:1].isdigit():
@@ -163,7 +163,7 @@ def _date(word: str) -> tuple[int | None, int, int]:
 
 
 def _posix(parsed: dict[str, Any], word: str) -> None:
-    """Read ``[[CC]YY]MMDDhhmm[.SS]``, and ``DDhhmm`` and ``hhmm`` as OpenPBS does."""
+    """Read ``[[CC]YY]MMDDhhmm[.SS]``, or ``DDhhmm`` or ``hhmm`` as OpenPBS does, into ``parsed``."""
     digits, _, seconds = word.partition(".")
     if len(digits) not in (4, 6, 8, 10, 12) or (seconds and len(seconds) != 2):
         raise BadValue()
@@ -177,7 +177,7 @@ def _posix(parsed: dict[str, Any], word: str) -> None:
 
 
 def _time(word: str) -> tuple[time, int]:
-    """Return the time of ``H[:MM[:SS]]`` with ``am``, ``pm`` or ``m`` (noon), and 1 for 24:00, else 0."""
+    """Return the time of ``H[:MM[:SS]]`` with ``am``, ``pm`` or ``m`` (noon), and days to add (24:00: 1)."""
     digits = word.rstrip("apm")
     half = word[len(digits) :]
     hour, *rest = (int(part) for part in digits.split(":"))

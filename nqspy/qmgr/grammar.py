@@ -16,8 +16,8 @@ Who = Literal["owner", "manager", "operator", "submitter", "any"]
 
 
 class Form(Struct, frozen=True):
-    """Form of a command: keywords, ``usage`` of what follows, the ``rule`` that reads it, sentence, least
-    role. ``kind``: the object of its settings; ``option``: a detail for the rule."""
+    """Form of a command: keywords, ``usage`` of what follows, the ``rule`` that reads that, its sentence, the
+    least role that may give it. ``kind``: the object of its settings; ``option``: a detail for the rule."""
 
     spelling: str
     usage: str

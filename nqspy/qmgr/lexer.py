@@ -24,7 +24,8 @@ _WORD = re.compile(rf"""(?:[^{_BLANKS}{re.escape("".join(_SIGNS))}"'\\]|\\(?!\Z)
 
 
 class Token(Struct, frozen=True):
-    """A word or sign; places count from 1; ``quoted``: no keyword; ``end`` and ``cursor`` have no text."""
+    """A word or sign; ``line`` and ``column`` count from 1; ``quoted``: True if it cannot be a keyword;
+    ``end`` has no text, ``cursor`` (of `completions`) has what is typed."""
 
     kind: Kind
     text: str
@@ -34,7 +35,7 @@ class Token(Struct, frozen=True):
 
 
 class ParseError(NqspyError):
-    """A command cannot be read; with the place. ``expected``: what is legal there, nearest first."""
+    """Raised for a command that cannot be read. ``expected``: what is legal there, nearest first."""
 
     def __init__(
         self, problem: str, place: Token, expected: Sequence[str] = (), row: str = "", source: str = ""
@@ -131,8 +132,8 @@ class Logical(Struct, frozen=True):
 
 
 def logical_lines(text: str, first: int = 1) -> Iterator[Logical]:
-    """Yield a text's commands, with continued lines joined, without comments; ``first``: its first line's
-    number. Raises ParseError."""
+    """Yield a text's commands: continued lines are joined, comments removed; ``first``: number of its first
+    line. Raises ParseError."""
     tokens: list[Token] = []
     texts: list[str] = []
     rows: dict[int, str] = {}

@@ -45,7 +45,7 @@ _RESERVED = {"queue": "all", "shift": "automatic"} | {
 
 
 def object_name(cursor: Cursor, kind: str) -> str:
-    """Return the name of an object, the next word."""
+    """Read and return the name of an object of this kind."""
     return cursor.name(f"the name of a {kind}" if kind != "exit" else "the name of an exit")
 
 
@@ -102,7 +102,7 @@ def _branch_pairs(cursor: Cursor, branch: str) -> list[Pair]:
 
 
 def _factors(cursor: Cursor, own: bool) -> list[Pair]:
-    """Return weights as pairs; ``own``: of a queue, where ``default`` stands for the site's."""
+    """Read weights; return them as pairs. ``own``: of a queue: ``default`` (None) stands for the site's."""
     known = settings_of("sched_factor")
     found: list[Pair] = []
     while not found or (cursor.peek().text.lower() in known and not cursor.peek().quoted):
@@ -147,7 +147,7 @@ def define_shift(cursor: Cursor, form: Form) -> Command:
 
 
 def _shift_pairs(cursor: Cursor) -> list[Pair]:
-    """Read ``when``, ``spill`` and ``now`` of a shift, as far as given."""
+    """Read ``when``, ``spill`` and ``now`` of a shift, as far as given; return (setting, value) pairs."""
     known, words = settings_of("shift"), keywords("when", "now", "spill")
     names = (cursor.keyword(words) for _ in cursor.more(some=False))
     return [("counts", {}) if name == "now" else (name, values.read(cursor, known[name])) for name in names]
@@ -162,7 +162,7 @@ def delete(cursor: Cursor, form: Form) -> Command:
 
 
 def set_object(cursor: Cursor, form: Form) -> Command:
-    """Read ``set queue NAME attributes``, or ``set complex attributes NAME`` if that is an attribute."""
+    """Read ``set queue NAME attributes``, or ``set queue attributes NAME`` if an attribute comes first."""
     words = keywords_of(form.kind)
     if cursor.peek().kind == "cursor":
         raise cursor.fail(*words, f"the name of a {form.kind}")

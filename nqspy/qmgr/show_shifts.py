@@ -17,7 +17,7 @@ def show_shifts(
     until: str | None = None, holidays: Rows = (),
 ) -> str:  # fmt: skip
     """Return the shifts as text, the present one marked, with ``coming`` switches and ``holidays``;
-    ``until``: of a switch by hand."""
+    ``manual``: True if it was switched by hand, ``until`` (RFC 3339) then."""
     lines = _shifts(settings, current)
     if settings.calendar != Calendar():
         given = written(changed(settings.calendar)).items()

@@ -47,7 +47,7 @@ def what(info: Declared) -> str:
 
 
 def read(cursor: Cursor, info: Declared) -> Any:
-    """Return the next value, behind an optional ``=``. Raises ParseError."""
+    """Read and return a setting's value, behind an optional ``=``. Raises ParseError."""
     given = cursor.skip("=")
     if info.unit == "flag":
         if not given and cursor.may_be(FLAGS) is None:
@@ -114,7 +114,7 @@ def read_several(cursor: Cursor, info: Declared, most: int) -> list[Any]:
 
 
 def convert(cursor: Cursor, info: Declared, token: Token) -> Any:
-    """Return the value that one word means. Raises ParseError at that word."""
+    """Return the value that one word means; None for a word of `NOTHING`. Raises ParseError at that word."""
     if not token.quoted and token.text.lower() in (*NOTHING, info.nothing):
         if info.can_be_none:
             return None
