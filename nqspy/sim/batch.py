@@ -79,8 +79,8 @@ class BatchRun:
     """Runs ``workload`` under the settings of ``texts``, applied in order, and ``exits``, on its PEs and
     ``memory`` bytes (None: no limit). ``fixed``: settings after these that no shift changes; ``ask``: returns
     what a job asks for; ``molding``: chooses the PEs on which it can run (None: its width); ``journal``:
-    makes one that passes commits to a function; ``sampled``, ``more`` (``processors``, ``moves``) as in
-    `VirtualRun`.
+    makes a journal that calls a function with committed events; ``sampled``, ``more`` (``processors``,
+    ``moves``) as in `VirtualRun`.
 
     Iterating over it lets time pass, and yields the jobs as they end. Raises NqspyError."""
 

@@ -71,7 +71,8 @@ class SimOrder(Struct, frozen=True):
 
 
 def carry_out(order: SimOrder, began: float) -> None:
-    """Make all runs, write files, print results; ``began``: a `perf_counter`. Raises NqspyError."""
+    """Make all runs, write files, print results. ``began``: value of `perf_counter` when the command began,
+    for the duration that is printed. Raises NqspyError."""
     tasks = order.tasks()
     if len(tasks) > 1 and (order.starts or order.requests):
         raise NotSimulated(f"--starts and --requests need a single run; these are {len(tasks)}")

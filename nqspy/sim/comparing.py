@@ -25,7 +25,8 @@ class Estimate(Struct, frozen=True):
 
 
 class Compared(Struct, frozen=True):
-    """Runs of one label: means over its seeds by metric; ``differences`` to the first label's by seed."""
+    """Figures of the runs of one label: ``metrics``: means over its ``seeds``; ``differences``: means of the
+    differences to the first label's runs with equal seeds (empty for the first label)."""
 
     label: str
     seeds: int

@@ -76,18 +76,18 @@ class Variant(Struct, frozen=True):
         return [(f"--vary '{change.source}'", change.command + "\n") for change in self.changes]
 
     def label(self, other: str) -> str:
-        """Return the variant's name for tables; ``other`` stands for a policy of None."""
+        """Return the variant's name for tables; ``other``: the name for a policy of None."""
         return ", ".join((self.policy or other, *(change.name for change in self.changes)))
 
 
 def variants_of(policy: str | None, varied: Sequence[str]) -> list[Variant]:
-    """Return each policy of a list (``fcfs,easy``) with each value of each setting. Raises NotSimulated."""
+    """Return all combinations of a policy in the list (``fcfs,easy``) and settings. Raises NotSimulated."""
     choices = [list(changes_of(text)) for text in varied]
     return [Variant(name, found) for name in policies_of(policy) for found in product(*choices)]
 
 
 def count_of(policy: str | None, varied: Sequence[str]) -> int:
-    """Return the number of variants that these make, without making them. Raises NotSimulated."""
+    """Return the number of variants that `variants_of` would return. Raises NotSimulated."""
     return prod((len(policies_of(policy)), *(sum(1 for _ in changes_of(text)) for text in varied)))
 
 

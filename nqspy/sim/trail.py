@@ -114,7 +114,7 @@ class Trail:
         return -(-self.end // self.width)
 
     def rows(self) -> list[list[float]]:
-        """Return the mean number of PEs held, by row and column."""
+        """Return the mean number of PEs held, by row (``per_row`` PEs) and column (``width`` ms)."""
         return [line.sums(self.columns, self.width) for line in self._rows]
 
     def held(self) -> list[float]:

@@ -71,7 +71,8 @@ OTHERS = frozenset({".gif", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", "
 
 
 def names_of(runs: int, seeds: int) -> list[str]:
-    """Return the names of pictures for so many ``runs`` of each seed: several seeds are only compared."""
+    """Return the names of the pictures of ``runs`` variants: with several ``seeds`` only ``comparison``; else
+    all, ``comparison`` only for several variants."""
     if seeds > 1:
         return ["comparison"]
     return [name for name in DRAWN if runs > 1 or name != "comparison"]

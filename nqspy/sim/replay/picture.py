@@ -22,7 +22,7 @@ WAS, WOULD = "as it was", "as it would be"
 
 
 def check(path: Path) -> None:
-    """Raise NqspyError unless a picture can be drawn and written there; leaves a file."""
+    """Raise NqspyError unless a picture can be drawn and written there; create the file if it is missing."""
     if path.suffix.lower() not in FORMATS:
         raise NotReplayed(f"{path}: pictures are written as {' or '.join(FORMATS)}")
     write(path, b"", "ab")

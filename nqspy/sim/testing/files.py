@@ -81,7 +81,8 @@ def _in_order(sources: Iterable[Source]) -> list[Source]:
 
 
 def sources_of(given: Exits, beside: Path) -> list[Source]:
-    """Read a test's exits; relative paths are looked up in ``beside``, then here. Raises BadExit."""
+    """Read the exits that a test gives; a relative path is looked up in ``beside``, then in the current
+    folder. Raises BadExit for a file that cannot be read."""
     if isinstance(given, Mapping):
         return [Source(Path("exits", f"{name}.py"), text.encode()) for name, text in given.items()]
     if isinstance(given, str | Path | ModuleType):

@@ -190,9 +190,9 @@ class Stage:
         runs: str | float | None = None, uses: str | float | None = None, status: int = 0, **options: Any,
     ) -> StoryJob:  # fmt: skip
         """Submit a request as its owner. ``name``: the test's name for it, and its own unless ``named`` gives
-        another (empty: none); ``group``, ``account``: of ``-A``; ``project``: of ``-P``; ``after``: what it
-        waits for (``"a:any"``); ``array``: ``"1-10%2"``; ``units``: of consumables; ``options``: others of
-        `Client.submit`, such as ``contract=True``.
+        another (empty: none); ``group`` or ``account``: what ``-A`` names; ``project``: of ``-P``; ``after``:
+        what it waits for (``"a:any"``); ``array``: ``"1-10%2"``; ``units``: of consumables; ``options``:
+        others of `Client.submit`, such as ``contract=True``.
 
         Times and sizes are texts, or seconds and bytes. It ``runs`` that long, ``uses`` so much CPU time
         (default: its wall time on each PE) and ends with that exit status, unless a limit ends it before.

@@ -26,7 +26,7 @@ _TOGETHER = 500
 
 
 class NotTried(NqspyError):
-    """Exits cannot be tried here."""
+    """Raised if exits cannot be tried here; the text says why."""
 
 
 class SiteCopy(Struct, frozen=True):

@@ -49,7 +49,7 @@ def tried_since(home: str | None, candidate: Source, since: str) -> dict[str, An
 
 
 def _data(comparison: NightComparison, name: str) -> dict[str, Any]:
-    """Return the exit's effects; runs in the process without rights. Raises NotTried if it is loaded."""
+    """Return the exit's effects; runs in the process without rights. Raises NotTried for the loaded file."""
     result, zone = comparison.found, comparison.found.zone
     if result.exits is None or result.would is None:
         raise NotTried(f"exit {name} is the loaded one: there is nothing to try")

@@ -39,7 +39,7 @@ class Workload(Struct, frozen=True):
     """Jobs to simulate: each call of ``jobs`` yields ``count`` jobs in the order of submission, for a machine
     of ``pes`` PEs. ``dropped``: number of lines without a usable job, by reason; ``begin``: instant of time
     0, ms since the epoch (0: unknown); ``zone`` of the machine; ``at_once``: number of jobs present at all
-    times, as each end brings the next one and submit times are ignored; None: they hold."""
+    times: each end brings the next one, submit times are ignored; None: jobs come at their submit times."""
 
     name: str
     pes: int
@@ -52,7 +52,7 @@ class Workload(Struct, frozen=True):
 
 
 class Wanted(Struct, frozen=True):
-    """Wishes for a workload: PEs, memory (bytes) of the machine, seed, number of jobs; None: its own."""
+    """Wishes for a workload: PEs and memory (bytes), seed, number of jobs; None: as the workload has it."""
 
     pes: int | None = None
     memory: int | None = None

@@ -100,7 +100,7 @@ def _count(labels: Mapping[str, tuple[str, ...]], label: str) -> int:
 
 
 def _lines(path: Path, pes: int, memory: int | None) -> Iterator[SimulatedJob | str]:
-    """Yield for each line its job, or why it has none; no comments. Raises NotSimulated for a bad line."""
+    """Yield the job of each line, or why it has none; skip comments. Raises NotSimulated for a bad line."""
     for line, text in enumerate(_text(path), 1):
         if text.startswith(";") or text.isspace():
             continue

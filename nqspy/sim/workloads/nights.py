@@ -36,7 +36,8 @@ _PARTS = [part for part, _, _ in BANDS]
 
 
 class Job(Struct, frozen=True):
-    """A line of a list: CPU time in ms, memory in bytes. Jobs of an owner with equal names run in turn."""
+    """A request in a list: CPU time in ms, memory in bytes. Requests of an owner with equal names run in
+    turn."""
 
     name: str
     owner: str

@@ -47,7 +47,8 @@ INTERACTIVE_LIMIT = 2 * _HOUR
 
 
 def t3d(wanted: Wanted) -> Workload:
-    """Return five weeks, or the wanted number, of jobs that fit; groups are queues. Raises NotSimulated."""
+    """Return a workload of five weeks, or of the wanted number of jobs, none wider than the machine; a job's
+    group names its queue. Raises NotSimulated for a machine too small for all jobs."""
     pes, seed = wanted.pes or PES, wanted.seed
     if pes < min(_WIDTHS):
         raise NotSimulated(f"jobs of t3d need at least {min(_WIDTHS)} PEs; give --pes {PES}")
