@@ -68,7 +68,8 @@ class Parser:
     def parse(
         self, words: "list[str]", special: "Callable[[str], Given | None] | None" = None
     ) -> "tuple[list[Given], list[str]]":
-        """Return the options in order, and operands; ``special`` returns that of ``-9``. Raises Failure."""
+        """Return the options in order, and the operands. ``special``: returns the option that a word like
+        ``-9`` is, or None. Raises Failure."""
         found: list[Given] = []
         operands: list[str] = []
         at = 0

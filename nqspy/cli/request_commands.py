@@ -72,7 +72,8 @@ def names_more(given: dict[str, str], operands: list[str]) -> bool:
 def choose(
     command: str, daemon: DaemonConnection, given: dict[str, str], operands: list[str], **fields: object
 ) -> tuple[list[str], int]:
-    """Return identifiers, and how many a pattern or option has found (ranges: 0). Raises Failure."""
+    """Return the identifiers that are meant, and how many of them a pattern or option has found, for
+    `confirm` (0: they were named, or by ranges). Raises Failure."""
     named = [word for word in operands if not chooses(word)]
     others = [word for word in operands if chooses(word)]
     options = [name for name in _BY if name in given]
