@@ -39,7 +39,8 @@ class Call(Struct, frozen=True):
 
 
 class Heartbeat(CallWatch):
-    """The shared page, made before the fork; the worker writes it (`CallWatch`), the daemon reads it."""
+    """Shared page that shows a worker's running call, made before the fork; the worker writes it
+    (`CallWatch`), the daemon reads it."""
 
     def __init__(self) -> None:
         self._map = mmap.mmap(-1, SIZE)

@@ -132,7 +132,7 @@ class Loading:
                 self.client.drop("it has gone")
 
     def refusal(self) -> Refusal | None:
-        """Return the refusal if the load has failed, with one line; else None."""
+        """Return the refusal, with the first problem, if the load has failed; else None."""
         problems = self.problems or (self._loaded.unfit if self._loaded is not None else [])
         return unloadable(problems) if problems else None
 

@@ -35,7 +35,7 @@ Samples = tuple[tuple[Seq, Used], ...]
 
 
 class HookFigures(TypedDict):
-    """Figures of a hook: number of calls and of failures, and the real time that calls took."""
+    """Figures of a hook: numbers of calls and of failures, total and longest real time (ms) of a call."""
 
     calls: int
     failures: int
@@ -137,7 +137,7 @@ class AskForecasts(Order, tag="start"):
 
 
 class AskStarts(Order, tag="outlook"):
-    """Order to estimate when the waiting requests would start, now and after these changes of settings."""
+    """Order to estimate probable starts of all waiting requests, now and after ``changes`` of settings."""
 
     now: Instant
     between: Between
@@ -201,7 +201,7 @@ class PlanMade(WorkerMessage, tag="planned"):
 
 class SubmitAnswered(WorkerMessage, tag="submitted"):
     """Answer of the submit exits. ``refusal``: text, None: accepted; ``who``: exits that refuse or change it;
-    ``fields``: changed ones, None: no change; ``listing``: figures of exits, if one failed."""
+    ``fields``: changed ones with new values, None: no change; ``listing``: figures, if an exit failed."""
 
     refusal: str | None
     who: str
@@ -286,7 +286,7 @@ class TraceAnswered(WorkerMessage, tag="traced"):
 
 
 class StateAnswered(WorkerMessage, tag="remembered"):
-    """Answer with the state for the next process: packed, for that process only."""
+    """Answer with the exits' state for the next worker, packed; only that worker decodes it."""
 
     body: State
 

@@ -79,7 +79,7 @@ class ExitRegistry:
         settings.check(self.declared(), exit, setting, text)
 
     def counted(self) -> Listing:
-        """Return the rows of all exits with the last figures from the worker."""
+        """Return the rows of all exits with the worker's last figures, to be counted on by the next."""
         return [self._rows[name] for name in self.names]
 
     def listing(self, out: Mapping[str, str]) -> list[dict[str, Any]]:

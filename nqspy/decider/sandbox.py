@@ -102,8 +102,8 @@ def _restrict(*, all_sockets: bool, files: bool) -> None:
 
 def _isolate(*, nodes: bool, files: bool) -> None:
     """Restrict by Landlock: no tracing of outside processes (nor access to their memory by /proc), and no
-    signals to them if the kernel can refuse that. ``nodes``: even if the kernel then also refuses renames
-    between folders. ``files``: no file but /dev/null can be changed."""
+    signals to them if the kernel can refuse that. ``nodes``: no device nodes either, so that older kernels
+    isolate too; renames between folders then fail. ``files``: no file but /dev/null can be changed."""
     version = _libc.syscall(_CREATE_RULESET, None, 0, _VERSION)
     scopes = _ABSTRACT_SOCKETS | _SIGNALS if version >= _SCOPES_SINCE else 0
     given_up = _MAKE_CHAR | _MAKE_BLOCK if nodes else 0
@@ -202,7 +202,8 @@ class Sandbox(Struct, frozen=True):
 
 
 def user() -> tuple[str, int, int] | None:
-    """Return the user that exits run as; None: the daemon's, not root. Raises OSError if none exists."""
+    """Return the user that exits run as; None: the daemon's own, which is not root. Raises OSError if it is
+    root and none of `USERS` exists."""
     if os.geteuid() != 0:
         return None
     for name in USERS:

@@ -29,7 +29,7 @@ _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Firing:
-    """Instant at which a cron time of a shift comes, so that the shift begins."""
+    """Begin of a shift by one of its cron times: instant, and name of the shift. The earliest sorts first."""
 
     at: Instant
     shift: str
@@ -114,7 +114,7 @@ def check_day(text: str) -> None:
 
 
 def in_force(settings: Settings, zone: str, now: Instant) -> Firing | None:
-    """Return the firing that should be in force at ``now``: the latest that counts (`Shift.counts`), or None.
+    """Return the firing that should be in force at ``now``: the latest that counts (`Shift.counts`), if any.
     Times that a clock change skips all fire at the change; of these the latest by the clock counts."""
     found = []
     for shift, cron in _crons(settings.shifts.values()):

@@ -48,7 +48,7 @@ MISSED = "nqsd was stopped or busy at that time, or the clock was changed"
 
 def _missed(site: Site, start: Start, now: Instant) -> ev.Reserved | None:
     """Return the event that records a start as later than its guaranteed reservation; None: it is not late,
-    or its cause is recorded already."""
+    or a cause for that is recorded already."""
     request = site.requests.get(array_of(start.seq) or 0) or site.requests[start.seq]
     reservation = request.reservation
     if reservation is None or reservation.at is None or reservation.late or now <= reservation.at + MOMENT:

@@ -105,8 +105,8 @@ def reasons_of(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason]:
 
 
 def causes(engine: Engine, seq: Seq) -> list[tuple[Runs, Reason]]:
-    """Return the reasons why indices of an array wait, each with the indices that it holds for. The first is
-    the reason of the array itself, if it waits. Of indices that are requests of their own only `_INDICES` are
+    """Return the reasons why indices of an array wait, each with the indices that have it. The first is the
+    reason of the array itself, if it waits. Of indices that are requests of their own only `_INDICES` are
     examined; empty: ``seq`` is no array."""
     site = engine.site
     array = site.requests.get(seq)

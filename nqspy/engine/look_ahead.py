@@ -235,8 +235,8 @@ class LookAhead:
         return text + (self._bound and f"; {self._bound}")
 
     def _lucky(self) -> dict[str, str]:
-        """Return text for each queue of a domain in which a queue has ``backfill=probable``: starts there may
-        delay its requests."""
+        """Return a text by queue, for all queues of a domain in which one has ``backfill=probable``: starts
+        there may delay its requests."""
         site, taking = self._site, dict[str, str]()
         for name, queue in site.settings.queues.items():
             if queue.kind == "batch" and not guarantees_times(site, name):
@@ -285,7 +285,7 @@ class LookAhead:
         self, run: AheadRun, request: Request, own: Reason | None, held: StartEstimate | None = None
     ) -> StartEstimate:
         """Return why a request does not start in the simulation. ``own``: its reason at the end, if that
-        holds whatever else runs; ``held``: the estimate of requests behind some without an end."""
+        holds whatever else runs; ``held``: estimate of requests that wait for some without a known end."""
         queue = run.site.settings.queues.get(request.queue)
         if self._waits_for_shift(run, request):
             return StartEstimate(None, f"no start is found within {PATIENCE // DAY} days")

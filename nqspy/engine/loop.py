@@ -444,7 +444,7 @@ class Engine:
         self.plan = replace(self.plan, wake_at=wake, reasons=replace(reasons, own={**reasons.own, **waiting}))
 
     def _asked_earlier(self, tx: Transaction) -> Instant | None:
-        """Return when the pass of the present plan was asked for; None: at the instant of ``tx``."""
+        """Return when the pass of the plan at hand was asked for; None: at the instant of ``tx``."""
         return self._asked_at if self._asked_at != tx.now else None
 
     # ------------------------------------------------------------ committing

@@ -83,7 +83,7 @@ def _in_their_turns(
 
 
 def _in_line(site: Site, seq: Seq) -> Request | None:
-    """Return the request with this number; of an index that has not begun its array; None: it has ended."""
+    """Return the request with this number; its array, if it is an index not yet begun; None: it has ended."""
     return site.requests.get(seq) or site.requests.get(array_of(seq) or 0)
 
 

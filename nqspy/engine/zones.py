@@ -16,5 +16,5 @@ def zone_of(name: str) -> ZoneInfo:
 
 
 def local(at: Instant, zone: str) -> datetime:
-    """Return an instant (ms) as local time of the zone with that name. Raises BadValue."""
+    """Return an instant (ms) as local time of the named zone. Raises BadValue for an unknown name."""
     return datetime.fromtimestamp(at / 1000, zone_of(zone))

@@ -101,8 +101,8 @@ def need_lower(tx: Transaction, request: Request, spec: Spec, user: bool) -> Non
 
 def need_fitting(tx: Transaction, request: Request, values: dict[str, Any], owner: Any) -> None:
     """Raise Refusal if ``owner`` (``USER`` or ``USER@HOST``; None: not given) is not the request's present
-    owner, if a request that is no array gets an array limit, or if an application becomes rerunnable: its
-    caller serves one run only, so another would hold PEs in vain."""
+    owner, if a request that is no array gets an array limit, or if an application becomes rerunnable: the
+    command that waits for it serves one run only, so another would hold PEs in vain."""
     id = tx.site.id_of(request.seq)
     if owner is not None and request.owner not in (owner, str(owner).partition("@")[0]):
         raise Refusal("stays_its_owners", id=id, owner=request.owner, user=str(owner)[:40])

@@ -40,8 +40,9 @@ Some = Callable[[Request, Runs], object]
 def each(
     tx: Transaction, ids: Sequence[str], do: Do, caller: Caller, some: Some | None = None
 ) -> dict[str, Any]:
-    """Act on each named request, array or index; return ``{"done": [...], "failed": [...]}``, failures with
-    their refusals. ``do`` acts on a request, ``some`` on indices that have not begun (None: `do` on each)."""
+    """Act on each named request, array or index. Return ``{"done": [...], "failed": [...]}``: identifiers,
+    and refusals with their identifiers. ``do`` acts on a request, ``some`` on indices that have not begun
+    (None: `do` on each)."""
     tx.look_up_named(ids)
     tx.parts = 0
     done: list[str] = []
@@ -132,8 +133,8 @@ class _Part:
 
 
 def _part_named(tx: Transaction, text: str, caller: Caller) -> _Part | None:
-    """Return the part of an array that an identifier names; None: it names a request. Raises Refusal for
-    unknown indices."""
+    """Return the part of an array that an identifier names; None: it names a single request, or no array that
+    the caller may see. Raises Refusal for unknown indices."""
     found = parse_named(text, tx.site.names)
     if found is None:
         return None
@@ -157,7 +158,7 @@ def _part_named(tx: Transaction, text: str, caller: Caller) -> _Part | None:
 
 
 def _need_few_pieces(tx: Transaction, array: Request, pending: Runs) -> None:
-    """Raise Refusal if the rest of the array would have too many runs, all stored with each change."""
+    """Raise Refusal if the array would have too many runs without ``pending``: each change stores them."""
     assert array.array is not None
     state = array.array
     kinds = (state.left, state.ready, *(held.indices for held in state.held))

@@ -92,7 +92,7 @@ def _check_equal(spec: Spec, name: str, theirs: Runs | None) -> None:
 
 
 def check_places(items: Sequence[Submission]) -> None:
-    """Raise Refusal unless requests of a submission wait only for earlier ones of it."""
+    """Raise Refusal unless each request of a submission waits only for earlier ones of its list."""
     for place, item in enumerate(items):
         for other, _ in item.after:
             if not 0 <= other < place:

@@ -28,7 +28,7 @@ def reload(tx: Transaction, command: cm.ReloadExits, caller: Caller) -> object:
 
 
 def loaded_at_start(tx: Transaction) -> None:
-    """Record in the journal which exits a start has loaded, if they differ from the last ones recorded."""
+    """Record in the journal which exits a start of nqsd has loaded, unless the same are recorded already."""
     digests = _digests(tx)
     if digests != tx.site.loaded_exits:
         _note_loaded(tx, digests)
@@ -53,7 +53,7 @@ def _note_loaded(tx: Transaction, digests: dict[str, str]) -> None:
 
 def report_failures(tx: Transaction, failures: tuple[ExitFailure, ...], decided: bool = True) -> None:
     """Raise an alarm for each failing exit and for owners in back-off, and switch off an exit after five
-    failures in a row. ``decided``: a pass has recorded the failures; else the alarms carry them."""
+    failures in a row. ``decided``: True if a pass has recorded the failures; else the alarms carry them."""
     if not failures:
         return
     reported: set[str] = set()

@@ -14,7 +14,7 @@ _WORD: dict[str, Role] = {"m": "manager", "o": "operator"}
 
 
 def role_of(settings: Settings, caller: Caller) -> Role:
-    """Return the role of a caller: root and the home's owner are managers; else by the list of managers."""
+    """Return the role of a caller: root and the home's owner are managers; else by ``settings.managers``."""
     if caller.trusted:
         return "manager"
     return _WORD.get(settings.managers.get(caller.user, ""), "user")

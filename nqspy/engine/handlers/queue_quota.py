@@ -82,7 +82,7 @@ class QueueQuota:
             raise Refusal("user_spool", user=owner, wish=wish, have=have, new=new, most=most)
 
     def accept(self) -> None:
-        """Count the submission's stored bytes for the next submissions of the group."""
+        """Count the submission's stored bytes for later submissions of the commit group."""
         for owner, mine in self.blobs.items():
             before = self.tx.group.stored_blobs.setdefault(owner, StoredBlobs())
             for digest, size in mine.sizes.items():

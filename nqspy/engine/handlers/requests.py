@@ -42,7 +42,7 @@ LONGEST_GRACE = 86_400
 
 
 def _wrong_state(tx: Transaction, request: Request, kind: str, **values: str) -> Refusal:
-    """Return a refusal of a kind that names the state of a request."""
+    """Return a refusal (``kind``: its code) that names a request and its state."""
     return Refusal(kind, id=tx.site.id_of(request.seq), state=request.shown_state.value, **values)
 
 
@@ -112,7 +112,7 @@ def end(tx: Transaction, request: Request, cause: Cause, signal: int = 15, rerun
 
 
 def hold(tx: Transaction, command: cm.HoldRequests, caller: Caller) -> Any:
-    """Hold requests until they are released; the letters determine who may release them."""
+    """Hold requests until they are released; the letters (u, o, s) determine the right needed for that."""
     alter.check_letters(tx, command.letter, caller)
 
     def one(request: Request) -> None:
@@ -272,7 +272,7 @@ def _modified(site: Site, spec: Spec, values: dict[str, Any]) -> Spec:
 
 
 def rerun(tx: Transaction, command: cm.RerunRequests, caller: Caller) -> Any:
-    """End started requests (``force``: by KILL) and queue them again."""
+    """End started requests by TERM (``force``: by KILL), and queue them again."""
 
     def one(request: Request) -> None:
         need_owner(tx.site, caller, request, "rerun")

@@ -93,7 +93,7 @@ def _guards(settings: Settings, change: Change) -> Iterator[str]:
 
 
 def _words(change: Change) -> str:
-    """Return a change as it is typed, shortened."""
+    """Return a change as a person would type it, without its value."""
     verbs = {"enabled": ("disable", "enable"), "started": ("stop", "start")}
     head, *rest = change.path.split("/")
     rest = ["all" if word == "*" else word for word in rest]

@@ -74,8 +74,8 @@ def enter_due(tx: Transaction) -> tuple[bool, Instant | None]:
 def enter(
     tx: Transaction, firing: calendar.Firing, manual: bool = False, until: Instant | None = None
 ) -> bool:
-    """Run the commands of a firing's shift and put it in force. Return False if they fail: the former
-    settings stay, and an alarm is raised once."""
+    """Run the commands of a firing's shift and put it in force (``manual``, ``until``: as in `ShiftChanged`).
+    Return False if they fail: the former settings stay, and an alarm is raised once."""
     site, name = tx.site, firing.shift
     try:
         run_commands(tx, name)

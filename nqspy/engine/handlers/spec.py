@@ -128,7 +128,7 @@ def check_class(site: Site, spec: Spec, groups: Collection[str] | None) -> None:
 
 
 def check_application(site: Site, spec: Spec, queue: str) -> None:
-    """Raise Refusal for an application that can never start in its queue, because its caller waits."""
+    """Raise Refusal for an application that can never start in its queue: a command waits for its start."""
     wrong = too_large(site, spec, queue)
     if wrong is not None:
         raise wrong
@@ -232,7 +232,7 @@ def _check_ask(site: Site, ask: Ask, queue: Queue | None) -> None:
 
 
 def local_queue(site: Site, named: str) -> str:
-    """Return the queue in ``queue@server`` or ``@server``, which must be this server. Raises Refusal."""
+    """Return the queue's name in ``queue@server``, or empty; the server must be this one. Raises Refusal."""
     queue, at, server = named.partition("@")
     if at and server not in (site.name, site.host, site.host.partition(".")[0], "localhost"):
         raise Refusal("other_server", server=server[:80], ours=site.name)
@@ -286,5 +286,5 @@ def changed(site: Site, spec: Spec, answer: SubmitAnswer) -> Spec:
 
 
 def by_exit(refusal: Refusal, who: str) -> Refusal:
-    """Return a refusal that names the exits that changed the submission."""
+    """Return the refusal of a submission that user exits changed, with their names."""
     return Refusal("by_exit", reason=refusal, who=who)

@@ -53,7 +53,7 @@ class ExitHistory:
 
 
 class StartUp(Observed):
-    """Inputs of a start of the daemon, and of what it found; they come before events caused by time alone."""
+    """Input: events of a start of the daemon and what it found, applied before what time alone causes."""
 
 
 class ReplayDifference(Struct, frozen=True):
@@ -150,7 +150,8 @@ class Follower:
             yield ((StartUp if at_start else Observed)(self._like(is_input)),)
 
     def _like(self, wanted: Callable[[ev.Event], bool]) -> tuple[ev.Event, ...]:
-        """Return the next events for which ``wanted`` is true, of one instant and without a pass between."""
+        """Return the next event, and those behind it for which ``wanted`` is true, of one instant and without
+        a pass between."""
         events, passes = self.events, self.recording.passes
         before = events[self.place]
         found = [before.event]
@@ -292,7 +293,7 @@ class _JournaledSite:
 
 
 class DeferredPlans(AtOnce):
-    """Decider that makes plans in this process; ``later``: the plan is only stored, as ``made``."""
+    """Decider that makes plans in this process; ``later``: True if a plan is only stored, as ``made``."""
 
     later = False
     made: Plan | None = None

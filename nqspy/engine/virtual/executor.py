@@ -328,7 +328,7 @@ class VirtualExecutor:
         return {a.seq: (a.attempt, a.used(now)) for a in running}
 
     def spent(self, now: Instant) -> float:
-        """Return the CPU time (ms) that all attempts together have used so far."""
+        """Return the CPU time (ms) that all attempts together, ended ones too, have used so far."""
         running = [each for each in self._attempts.values() if each.runs]
         return self._spent + sum([each.demand * each.rate * (now - each.since) for each in running])
 

@@ -14,7 +14,7 @@ class StateMoves:
 
     def begin(self, key: Key, pes: int, now: Instant, back: bool = False) -> Instant | None:
         """Begin to move an attempt's memory off so many PEs, or ``back``; an unfinished move of it is given
-        up. Return when that is done; None: `done` reports it."""
+        up. Return the instant at which that is done; None: `done` reports it."""
         return now
 
     def order(self, rank: Callable[[Key], int], now: Instant) -> None:
