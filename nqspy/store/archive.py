@@ -1,8 +1,7 @@
 """Files of the history: lines of JSON, compressed; the last line has their number and digest.
 ``events-FIRST-LAST.jsonl.gz`` holds events by number, ``requests-FIRST-LAST-SINCE.jsonl.gz`` ended requests
 by number and instant of their ends, ``blobs-…`` scripts and environments that no record names any more. A
-file is completely on the disk before the table ``archives`` names it, and named there before rows are
-deleted."""
+file is complete on the disk before the table ``archives`` names it; only then its rows are deleted."""
 
 import base64
 import gzip

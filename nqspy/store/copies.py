@@ -58,7 +58,8 @@ def listed(path: Path) -> list[Copy]:
 
 
 def by_age(path: Path) -> list[Copy]:
-    """Return backups by modification time, oldest first: instants in names may be of a wrong clock."""
+    """Return the backups of the database at ``path`` by modification time, oldest first: the instants in
+    their names may be of a wrong clock."""
     written = []
     for copy in listed(path):
         with suppress(OSError):  # removed meanwhile
@@ -90,8 +91,8 @@ def newest_good(path: Path) -> Path | None:
 
 def copy_to(path: Path, target: Path, go_on: Callable[[], None] = lambda: None) -> None:
     """Copy the database, as of one commit, to the new file ``target`` (mode 0600), and check the copy;
-    commits go on meanwhile. ``go_on`` is called now and then: an exception of it ends the copying and leaves
-    no file. Raises sqlite3.Error, OSError."""
+    commits go on meanwhile. ``go_on`` is called after every `PAGES` pages: an exception of it ends the
+    copying and leaves no file. Raises sqlite3.Error, OSError."""
     new = target.with_name(target.name + ".new")
     new.unlink(missing_ok=True)
     try:

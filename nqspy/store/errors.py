@@ -30,7 +30,7 @@ class DamagedStore(StoreError):
 
 
 def advice(path: Path) -> str:
-    """Return one sentence on what to do without the database at ``path``: restore a backup, if any."""
+    """Return a sentence on what to do if the database at ``path`` is unusable: restore a backup."""
     good = copies.newest_good(path)
     if good is not None:
         return f"Restore the newest good backup: nqspy restore {good} --home {path.parent}"

@@ -77,8 +77,8 @@ class EventHistory:
     def events(
         self, after: int = 0, since: Instant | None = None, limit: int | None = None
     ) -> Iterator[Recorded]:
-        """Yield events with numbers above ``after`` and instants from ``since`` on (None: all), in order,
-        ``limit`` at most; from files too. Raises StoreError."""
+        """Yield the events with numbers above ``after`` that happened at ``since`` or later (None: all), in
+        order of numbers, at most ``limit``; from files too. Raises StoreError."""
         size = SLICE if limit is None else max(1, min(SLICE, limit))
         query = first = _EVENTS
         if since is not None:
@@ -119,8 +119,8 @@ class EventHistory:
             after, first = found[-1][0], query
 
     def oldest(self, since: Instant) -> Instant | None:
-        """Return the earliest submission of all requests that have not ended, or that ended at ``since`` or
-        later; None if there is no such request."""
+        """Return the earliest instant of submission of all requests that have not ended, or that ended at
+        ``since`` or later; None if there is no such request."""
         there = _R.ended.is_null() | (_R.ended >= since)
         found = [self._fetch(_R.select(peewee.fn.MIN(_R.submitted)).where(there))[0][0]]
         for one in self.files_of("requests", _A.until >= since):
@@ -133,8 +133,8 @@ class EventHistory:
         self, seqs: Sequence[Seq] | None = None, *, queue: str | None = None, owner: str | None = None,
         since: Instant | None = None,
     ) -> Iterator[EndedRow]:  # fmt: skip
-        """Yield ended requests that satisfy all conditions, from files too: in the order of ``seqs``,
-        otherwise by their ends. ``since``: only those that ended at this instant or later."""
+        """Yield ended requests that satisfy all conditions given, from files too: in the order of ``seqs`` if
+        given, else by their ends. ``since``: only those that ended at this instant or later."""
         shared = rows.SharedSpecs()
         wanted = _Wanted(queue, owner, since)
         found = self._by_time(wanted) if seqs is None else self._by_seq(wanted, list(seqs))
@@ -206,7 +206,7 @@ class EventHistory:
     # ------------------------------------------------------------ blobs
 
     def blob(self, digest: str) -> bytes:
-        """Return the script or environment with this digest. Raises KeyError if it is not stored."""
+        """Return the script, environment or exit with this digest. Raises KeyError if it is not stored."""
         query = _B.select(_B.body, _B.codec).where(_B.digest == digest)
         for body, codec in self._fetch(query):
             return rows.blob_body(body, codec)
@@ -218,7 +218,7 @@ class EventHistory:
         raise KeyError(digest)
 
     def blobs(self, digests: Collection[str]) -> dict[str, bytes]:
-        """Return the scripts and environments with these digests that are in the database, not in files."""
+        """Return by digest the blobs with these digests that are in the database, not those in files."""
         query = _B.select(_B.digest, _B.body, _B.codec).where(_B.digest.in_(list(digests)))
         return {digest: rows.blob_body(body, codec) for digest, body, codec in self._fetch(query)}
 

@@ -228,7 +228,7 @@ class SqliteJournal(EventHistory):
         return site
 
     def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
-        """Return content digest and numbers of the owner's earlier submission with this key, or None."""
+        """Return digest and request numbers of the owner's earlier submission with this key, or None."""
         row = self._asked(lambda: self._connection.execute(_FIND_KEY, (owner, key)).fetchone())
         return None if row is None else (row[0], tuple(msgspec.json.decode(row[1])))
 
@@ -242,7 +242,7 @@ class SqliteJournal(EventHistory):
         return int(self._asked(lambda: self._stored.total(self._connection, owner)))
 
     def has_blob(self, owner: str, digest: str) -> bool:
-        """True if this script or environment is stored for the user. Raises StoreError."""
+        """True if the blob with this digest is counted as stored for the user. Raises StoreError."""
         return bool(self._asked(lambda: self._stored.has(self._connection, owner, digest)))
 
     def _asked(self, read: Callable[[], Any]) -> Any:
@@ -250,8 +250,7 @@ class SqliteJournal(EventHistory):
             return read()
 
     def capacity(self) -> int | None:
-        """Return the bytes of the database's file system, read anew every `CAPACITY` calls; None if
-        unknown."""
+        """Return the bytes of the database's file system, read anew every `CAPACITY` calls; None: unknown."""
         if self._reads % CAPACITY == 0:
             try:
                 self._capacity = capacity(self.path.parent)

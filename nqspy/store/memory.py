@@ -53,7 +53,7 @@ class MemoryJournal(Unwritten):
         return site
 
     def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
-        """Return content digest and numbers of the owner's earlier submission with this key, or None."""
+        """Return digest and request numbers of the owner's earlier submission with this key, or None."""
         return self._keys.get((owner, key))
 
     def blob(self, digest: str) -> bytes:
@@ -67,8 +67,7 @@ class MemoryJournal(Unwritten):
     def events(
         self, after: int = 0, since: Instant | None = None, limit: int | None = None
     ) -> Iterator[ev.Recorded]:
-        """Yield events numbered above ``after`` and instants from ``since`` on, in order, at most
-        ``limit``."""
+        """Yield the events with numbers above ``after`` and instants from ``since`` on, at most ``limit``."""
         first = bisect_right(self._events, after, key=_number)
         found: Iterator[ev.Recorded] = islice(self._events, first, len(self._events))
         if since is not None:

@@ -14,8 +14,7 @@ CHECKED_ALWAYS = 256 << 20
 """Bytes up to which a database that was closed properly is checked by ``quick_check`` (0.2 s). After an
 unclean end a database of any size is checked by ``integrity_check``."""
 GIVEN_BACK = 256 << 20
-"""Bytes of unused pages. If a start finds more, and they are over half of the file, it makes the file
-smaller."""
+"""Bytes of unused pages: if a start finds more, and they are over half of the file, it shrinks the file."""
 
 
 def open_database(path: Path) -> peewee.SqliteDatabase:

@@ -119,8 +119,7 @@ class Outside:
             return None
 
     def fill(self, source: int) -> int:
-        """Copy the open file ``source`` into the draft, sync it, name it; return its bytes. Raises
-        OSError."""
+        """Copy the open file ``source`` into the draft, sync it, name it; return its size. Raises OSError."""
         size = 0
         while count := os.sendfile(self._file, source, size, 1 << 24):
             size += count

@@ -47,7 +47,7 @@ class Reader(EventHistory):
         self, seqs: Sequence[Seq] | None = None, *, queue: str | None = None, owner: str | None = None,
         since: Instant | None = None,
     ) -> Iterator[EndedRow]:  # fmt: skip
-        """Yield ended requests as `EventHistory.ended` does; the last ones by number come from a cache."""
+        """Yield ended requests as `EventHistory.ended` does; the last ones asked for alone are cached."""
         if seqs is None or len(seqs) != 1 or (queue, owner, since) != (None, None, None):
             return super().ended(seqs, queue=queue, owner=owner, since=since)
         # Ended requests do not change: the last ones are cached.
@@ -60,7 +60,7 @@ class Reader(EventHistory):
         return iter((found,))
 
     def settings(self, path: str) -> Any:
-        """Return the settings of the one object at a path (like ``backup``), as they were last committed."""
+        """Return the last committed settings of the one object at a path (``backup``); None: no such path."""
         found = self._fetch(SettingsRow.select(SettingsRow.value).where(SettingsRow.path == path))
         values = rows.decoded(found[0][0]) if found else {}
         kind = registry.object_of(path)
@@ -100,8 +100,8 @@ class Reader(EventHistory):
 
 
 def latest_before(reader: Reader, n: int) -> Site | None:
-    """Return the site of the newest backup with a last event that the journal has too, number ``n`` at most;
-    None if no backup fits."""
+    """Return the site of the backup that ends with the latest event up to number ``n``; None if no backup
+    fits. Backups with a last event that the journal does not have are left out."""
     best: Site | None = None
     for copy in reversed(copies.listed(reader.path)):
         site, unreadable = Site(), (*copies.SPOILT, msgspec.MsgspecError, KeyError)

@@ -33,8 +33,7 @@ _FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHM", "SQLITE_CANTOPEN")
 
 
 class Reserve:
-    """File at ``path`` that only reserves disk room; none if it cannot be made. ``clock``: monotonic
-    seconds."""
+    """File at ``path`` that only takes up disk room, if it can be made. ``clock``: monotonic seconds."""
 
     def __init__(self, path: Path, clock: Callable[[], float]) -> None:
         self._path, self._folder, self._clock = path, str(path.parent), clock

@@ -26,8 +26,8 @@ class Rewound(msgspec.Struct):
 
 
 class RestoredBackup(msgspec.Struct):
-    """Result of a restore: where the replaced database lies, instant and number of the backup's last event,
-    and how many later events the replaced database had (None: it could not be read)."""
+    """Result of a restore: path of the replaced database (None: there was none), instant and number of the
+    backup's last event, and how many later events the replaced database had (None: it could not be read)."""
 
     replaced: Path | None
     at: Instant
@@ -41,7 +41,7 @@ def note_of(path: Path) -> Path:
 
 
 def rewound(path: Path) -> Rewound | None:
-    """Return the note of a restore that no start has used yet; None without one. Raises StoreError."""
+    """Return the note of a restore that no start has used yet; None: there is none. Raises StoreError."""
     try:
         return msgspec.json.decode(note_of(path).read_bytes(), type=Rewound)
     except FileNotFoundError:

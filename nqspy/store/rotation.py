@@ -37,9 +37,9 @@ REQUESTS = 2_000
 BLOBS = 500
 """Most blobs in one file."""
 BATCH = 100
-"""Rows deleted while the lock is held once."""
+"""Rows deleted in one transaction, while the journal's lock is held."""
 PAUSE = 0.01
-"""Seconds of the pause between two times that the lock is held."""
+"""Seconds between two transactions of a round, in which the engine can commit."""
 
 _PRAGMAS = (
     ("synchronous", "normal"),  # what a power cut brings back of deleted rows is deleted again
@@ -81,7 +81,8 @@ Failpoint = Callable[[str], None]
 
 @dataclass(slots=True)
 class Rotated:
-    """Numbers of rows that a round moved, by kind (``keys``: deleted), and of files it wrote."""
+    """Numbers of rows that a round moved into files, by kind (``keys``: deleted), and of files that it wrote;
+    True if it moved or deleted anything."""
 
     events: int = 0
     requests: int = 0
@@ -130,8 +131,8 @@ class Rotation:
         return self._rotated
 
     def beyond(self, size: int) -> Instant:
-        """Return the instant before which events must go so that the database has about ``size`` bytes; 0 if
-        it is small enough. Each event counts with the average bytes of an event. Raises StoreError."""
+        """Return the instant before which events must move so that the database has about ``size`` bytes; 0
+        if it is small enough. Each event counts with the average bytes of an event. Raises StoreError."""
         errors = as_store_error(f"{self._path}: its size is not known", sqlite3.Error, peewee.PeeweeException)
         with errors, schema.reading(self._path) as self._connection:
             used, events = self._one(_USED), self._one("SELECT count(*) FROM events")
@@ -236,7 +237,7 @@ class Rotation:
             self._rotated.requests += made.rows
 
     def _keys(self) -> None:
-        """Delete keys of submissions that no record has any more; the events still have them."""
+        """Delete the keys of submissions that have no row of a request left; the events still have them."""
         place: Row = ("", "")
         while found := self._connection.execute(_DEAD_KEYS, (*place, BATCH)).fetchall():
             place = found[-1][:2]

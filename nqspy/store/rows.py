@@ -39,8 +39,8 @@ _Values = Callable[[Any], tuple[Any, ...]]
 
 
 def _slim(cls: type[msgspec.Struct], *columns: str) -> tuple[Any, _Values]:
-    """Return a copy of a Struct that omits defaults, and a getter of its values from an object: a third
-    of the size. Omitted values are read as shared defaults. ``columns``: fields stored elsewhere."""
+    """Return a Struct with the fields of ``cls`` that omits defaults (its JSON has a third of the size), and
+    a function that returns the values for it from an object. ``columns``: fields stored elsewhere."""
     fields, hints = [f for f in structs.fields(cls) if f.name not in columns], typing.get_type_hints(cls)
     defaults = [() if f.default is msgspec.NODEFAULT else (f.default,) for f in fields]
     parts: list[Any] = [(f.name, hints[f.name], *given) for f, given in zip(fields, defaults, strict=True)]
@@ -53,7 +53,7 @@ _Live, _live_values = _slim(Request, "seq", "spec", "queue", "state", "submitted
 
 
 class EndingRow(msgspec.Struct):
-    """Column ``ending``: kind and instant of a request's end, and the event Ended or Deleted."""
+    """Column ``ending`` as JSON: kind and instant of a request's end, and the event Ended or Deleted."""
 
     kind: str
     at: Instant
@@ -111,7 +111,7 @@ _STATE = "INSERT OR REPLACE INTO state (id, n, at, next_seq, rest) VALUES (1, ?,
 
 @dataclass(slots=True)
 class RowChanges:
-    """Rows that one commit writes, ``rows`` by statement. ``settings``: path and value, None deletes the row.
+    """Rows that one commit writes, ``rows`` by statement. ``settings``: path and JSON, None deletes the row.
     ``order``: for each kind of which an object was deleted, the paths of all objects in the site's order."""
 
     rows: dict[str, list[Row]]
@@ -120,9 +120,9 @@ class RowChanges:
 
 
 def gather(batch: Batch, site: Site, blobs: Container[str] = (), accounts: int = 0) -> RowChanges:
-    """Return all rows to write for ``batch`` and ``site.touched``: no blobs with digests in ``blobs``, and of
-    the first ``accounts`` accounts, which have rows already, only touched ones. Raises ValueError, TypeError
-    or OverflowError for unwritable values."""
+    """Return all rows to write for ``batch`` and ``site.touched``. Blobs with digests in ``blobs`` are left
+    out; of the first ``accounts`` accounts, which have rows already, only touched ones are written. Raises
+    ValueError, TypeError or OverflowError for unwritable values."""
     touched, known = site.touched, site.lifetimes.known
     requests = [request_row(site.requests[seq]) for seq in sorted(touched.requests)]
     for each in ended_in(batch.events, site):
@@ -195,7 +195,7 @@ def event_row(recorded: ev.Recorded) -> Row:
 
 
 def request_row(request: Request, ended: Instant | None = None, ending: str | None = None) -> Row:
-    """Return the row of ``requests``; ``ended``, ``ending``: instant and JSON of its end."""
+    """Return the row of ``requests`` for a request; ``ended``, ``ending``: instant and JSON of its end."""
     spec = request.spec
     return (
         request.seq, request.state.value, request.queue, spec.owner, spec.group, spec.name, request.submitted,
@@ -219,7 +219,7 @@ def ended_row(request: Request, event: ev.Ended | ev.Deleted, at: Instant) -> En
 
 
 def keys_in(events: list[ev.Recorded]) -> dict[tuple[str, str], tuple[str, list[Seq]]]:
-    """Return the keys of the submissions in a batch: by owner and key the digest and all request numbers."""
+    """Return the keyed submissions among these events: (owner, key) -> (digest, numbers of its requests)."""
     found: dict[tuple[str, str], tuple[str, list[Seq]]] = {}
     for recorded in events:
         event = recorded.event
@@ -282,7 +282,7 @@ class SharedSpecs:
         return found
 
     def text(self, value: str) -> str:
-        """Return the one object that is shared by all equal texts, which saves memory."""
+        """Return one object for all equal texts, which saves memory."""
         return self._shared.one(value)
 
 
@@ -294,7 +294,8 @@ def request_of(row: Row, shared: SharedSpecs) -> Request:
 
 
 def ended_of(row: Row, shared: SharedSpecs) -> EndedRow:
-    """Return the ended request of a row of REQUEST_COLUMNS and ``ending``. Raises msgspec.DecodeError."""
+    """Return the ended request of a row of REQUEST_COLUMNS followed by ``ending``. Raises
+    msgspec.DecodeError."""
     request = request_of(row[:-1], shared)
     ending = _ending_decoder.decode(row[-1])
     event = ev.decode(ending.kind, bytes(ending.event))
@@ -303,7 +304,7 @@ def ended_of(row: Row, shared: SharedSpecs) -> EndedRow:
 
 
 def account_of(value: float, at: int, recent: str, owed: str) -> Account:
-    """Return the account of a row. Raises msgspec.DecodeError."""
+    """Return the account of a row; the arguments are its columns. Raises msgspec.DecodeError."""
     entry = Entry(*_owed(_owed_decoder.decode(owed))) if owed else Entry()
     return Account(value, Instant(at), msgspec.json.decode(recent, type=list[int]), entry)
 

@@ -28,8 +28,7 @@ class EventRow(peewee.Model):
 
 class RequestRow(peewee.Model):
     """Table ``requests``: live and ended ones. ``spec``: JSON of what was asked for, ``live``: of its state,
-    both without defaults. ``ended`` (instant) and ``ending`` (JSON: kind, at, event) are null until the
-    end."""
+    both without defaults. ``ended`` (instant), ``ending`` (JSON: kind, at, event): null until the end."""
 
     seq = peewee.IntegerField(primary_key=True)
     state = peewee.TextField()
@@ -72,7 +71,7 @@ class BlobRow(peewee.Model):
 class ArchiveRow(peewee.Model):
     """Table ``archives``: files in the folder ``history`` with rows that were here, or still are until
     ``cleared``. ``kind``: events, requests or blobs; ``first`` to ``last``: their numbers, ``since`` to
-    ``until``: their instants (of the end, for requests), both inclusive; ``rows``: how many; ``digest``:
+    ``until``: their instants (of requests: of the ends), both inclusive; ``rows``: number; ``digest``:
     SHA-256 of the lines."""
 
     name = peewee.TextField(primary_key=True)

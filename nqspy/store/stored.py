@@ -48,10 +48,10 @@ def text_of(seq: Seq, spec: Spec) -> Pair:
 
 @dataclass(slots=True)
 class CommitStep:
-    """Changes by a commit, cached once it is durable. ``refs``: requests that have not ended, by pair;
-    ``new``, ``ran``, ``removed``: pairs; ``texts``: bytes of large specifications; ``sizes``: bytes more or
-    less by owner; ``dropped``: deleted blobs; ``arrays``: texts of ended arrays, and how often each
-    counts."""
+    """Changes of one commit in the stored bytes, cached once it is durable. ``refs``: change in the number of
+    requests not ended, by pair; ``new``: pairs perhaps not stored yet; ``ran``: pairs of requests that were
+    started; ``removed``: pairs to delete; ``texts``: bytes of large specifications; ``sizes``: bytes more or
+    less by owner; ``dropped``: deleted blobs; ``arrays``: texts of ended arrays, each with its count."""
 
     refs: Counter[Pair] = field(default_factory=Counter)
     new: list[Pair] = field(default_factory=list)
@@ -64,7 +64,7 @@ class CommitStep:
 
 
 class StoredBytes:
-    """Bytes stored by user, cached. For the journal's thread; rotation calls `forget` with the lock held."""
+    """Bytes stored by user, cached. For the journal's thread; rotation calls `forget` under the lock."""
 
     def __init__(self) -> None:
         self._refs: dict[Pair, int] = {}
@@ -172,7 +172,7 @@ def _remember(known: set[Pair], more: Iterable[Pair]) -> None:
 
 
 def rows_named(spec_rows: Iterable[tuple[str, str | None, str | None, str | None]]) -> Iterator[Pair]:
-    """Yield a pair for each digest or name of a text in rows of owner, script, environment and text."""
+    """Yield (owner, name) for each name that is not None in rows of owner, script, environment and text."""
     for owner, *digests in spec_rows:
         for digest in digests:
             if digest is not None:
