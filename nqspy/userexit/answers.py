@@ -79,7 +79,7 @@ def _bounds(within: Mapping[str, tuple[float | None, float | None]]) -> tuple[Bo
 
 
 def _in_reach(number: Any) -> int | None:
-    """Return a number limited to what columns and messages can hold; None: it is infinite or none."""
+    """Return a number limited to what columns and messages can hold; None for None and infinity."""
     return max(-_GREATEST, min(number, _GREATEST)) if type(number) is int else None  # none, or infinite
 
 
@@ -210,7 +210,7 @@ def check_submit(answer: Any, _: tuple[Any, ...]) -> Answer | Changes | None:
 
 
 def check_elected(answer: Any, args: tuple[Any, ...]) -> tuple[Redate, ...]:
-    """Return the redatings of an elected answer, less that of the chosen request. Raises Nonsense."""
+    """Return the redatings that elected answered, without the chosen request. Raises Nonsense."""
     request, _view, now = args
     if answer is None:
         return ()

@@ -68,7 +68,7 @@ class Record:
             self.longest = ns
 
     def resume(self, figures: Mapping[str, Any]) -> None:
-        """Continue counting from the figures of a listing."""
+        """Continue counting from the figures of a hook in `hooks.entry`."""
         self.calls, self.failures = figures["calls"], figures["failures"]
         self.total, self.longest = round(figures["total_ms"] * 1e6), round(figures["longest_ms"] * 1e6)
 
@@ -119,21 +119,21 @@ class Record:
         return mark.text if mark is not None and mark.holds(now, really) else None
 
     def row(self) -> list[tuple[Any, str]]:
-        """Return the subjects on which it failed in a row, each with its owner."""
+        """Return (subject, owner) of the last failures in a row."""
         return list(self._row)
 
     def backed_off(self) -> list[tuple[str, int]]:
-        """Return the owners in back-off after failures, and since when."""
+        """Return (owner, begin in ms) of the back-offs after failures, not of those after lost processes."""
         return [(owner, int(mark.at)) for owner, mark in self._backed_off.items() if not mark.lost]
 
     def skips(self) -> list[tuple[Any, int, str]]:
-        """Return the subjects in back-off after failures, since when, and the error."""
+        """Return (subject, begin in ms, error) of the back-offs after failures, not after lost processes."""
         return [
             (s, int(mark.at), mark.text[:LONGEST_TEXT]) for s, mark in self._skipped.items() if not mark.lost
         ]
 
     def take_over(self, row: Iterable[tuple[Subject, str]]) -> None:
-        """Set the failures in a row of an earlier process: their subjects, each with its owner."""
+        """Set the failures in a row to those of an earlier process, as (subject, owner)."""
         self._row = list(row)[:IN_A_ROW]
 
     def forgive(self) -> None:
@@ -154,7 +154,7 @@ def _later(marks: dict[K, Mark], key: K, mark: Mark) -> None:
 
 
 class Trace:
-    """The latest answer of each hook of each exit about each request, the last TRACED of them."""
+    """Latest answer of each hook of each exit about each request; the oldest are dropped beyond TRACED."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[int, str, str], tuple[Instant, Any, str | None]] = {}
@@ -242,7 +242,7 @@ class Skipped(Struct, frozen=True):
 
 
 class OwnerBackoff(Struct, frozen=True):
-    """Owner with requests that ended an exit's process more than once, and the back-off that began."""
+    """Back-off of an exit for an owner with requests that ended the exits' process more than once."""
 
     exit: str
     owner: str
@@ -253,7 +253,7 @@ class CallWatch:
     """Observer that is called before and after each piece of site code; this one does nothing."""
 
     def enter(self, exit: str, hook: str, subject: Subject, owner: str = "") -> None:
-        """Report that code of this exit will run: a hook (or ``load``), about a subject of this owner."""
+        """Report that code of this exit will run: its hook (or ``load``), about a subject of this owner."""
 
     def leave(self) -> None:
         """Report that the code has returned."""

@@ -19,7 +19,7 @@ from nqspy.userexit.view import View
 class Calls:
     """Calls functions of exits; the caller enters ``guard`` by ``with`` first. ``trace``: the latest answers.
     ``failures``: since `begin`; each is also passed to ``heard``. ``really``: present instant in a simulation
-    ahead, else None. ``again``: when the first back-off for an owner that was met since `begin` ends."""
+    ahead, else None. ``again``: earliest end of the back-offs for owners met since `begin`."""
 
     def __init__(self, guard: Guard, watch: CallWatch) -> None:
         self.guard = guard
@@ -34,7 +34,7 @@ class Calls:
         self._views: dict[str, View] = {}
 
     def begin(self, zone: str) -> None:
-        """Forget failures and views, before a pass or a submission; ``zone``: for times in texts."""
+        """Forget failures and views, before a pass or a submission; ``zone``: time zone of texts."""
         self.failures, self.again, self._zone = [], None, zone
         self.forget()
 
@@ -120,7 +120,7 @@ def whose(args: tuple[Any, ...]) -> str:
 
 
 def back_off_text(owner: str, mark: Mark | None, zone: str) -> str:
-    """Return the text behind "exit NAME failed ": when it is asked again, rounded up; empty: no back-off."""
+    """Return text behind "exit NAME failed ": when it is asked again, rounded up; empty: no back-off."""
     if mark is None:
         return ""
     when = local(Instant(mark.until - 1), zone) + timedelta(minutes=1)

@@ -29,7 +29,7 @@ def next_at(text: str, zone: str, now: Instant) -> Instant:
 
 
 def local_time(site: Site, now: Instant) -> datetime:
-    """Return an instant as local time of the site."""
+    """Return an instant as date and time in the site's time zone."""
     return local(now, site.timezone)
 
 

@@ -30,7 +30,7 @@ def describe(error: BaseException) -> str:
 
 
 def unloadable(problems: Sequence[str]) -> Refusal:
-    """Return the refusal of a reload: the first of these lines, and how many more there are."""
+    """Return the refusal of a reload for these lines (errors): it quotes the first and counts the others."""
     if len(problems) == 1:
         return Refusal("bad_exit", reason=problems[0])
     return Refusal("bad_exits", reason=problems[0], more=len(problems) - 1)

@@ -102,7 +102,7 @@ class Guard:
         self, function: Callable[..., Any], args: tuple[Any, ...], budget: int, wall: int | None = None
     ) -> Any:
         """Return what the function returns. ``budget``: ms of CPU time; ``wall``: ms of wall time (None: ten
-        times that). Raises Overrun, or whatever the function raises, BaseExceptions included."""
+        times the budget). Raises Overrun, or whatever the function raises, BaseExceptions included."""
         self._begin(budget, budget * WALL_FACTOR if wall is None else wall)
         try:
             self._active = True

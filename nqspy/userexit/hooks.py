@@ -14,7 +14,7 @@ from nqspy.userexit.loader import Module
 
 
 class Failed(Struct, frozen=True):
-    """Stands for an answer that is missing because of ``text``. ``backed_off``: a back-off for this owner."""
+    """Stands for a missing answer; ``text``: why. ``backed_off``: the cause is a back-off for the owner."""
 
     text: str
     backed_off: bool = False
@@ -22,7 +22,7 @@ class Failed(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Exit:
-    """A loaded exit, its settings. ``budget``: CPU time (ms) of a call; ``down``: it failed in this pass."""
+    """A loaded exit and its settings. ``budget``: CPU ms of a call; ``down``: it failed in this pass."""
 
     module: Module
     enabled: bool = True
@@ -33,8 +33,8 @@ class Exit:
 
 
 class Hook:
-    """A function of an exit, with the arguments that it takes and the check of its answers. ``of_group``: its
-    answers do not depend on the owner."""
+    """A function of an exit, with the arguments that it takes, the check of its answers, and its ``record``.
+    ``of_group``: its answers do not depend on the owner."""
 
     __slots__ = ("_picks", "_quiet", "check", "exit", "function", "name", "of_group", "record", "who")
 
@@ -62,7 +62,7 @@ class Hook:
 
 
 def entry(one: Exit) -> dict[str, Any]:
-    """Return the row of an exit in a listing; ``by_hook`` has the figures of each hook."""
+    """Return the row of an exit in `SiteExits.listing`; ``by_hook`` has the figures of each hook."""
     hooks = {
         name: {"calls": of.calls, "failures": of.failures, "total_ms": of.total / 1e6,
                "longest_ms": of.longest / 1e6}
@@ -85,7 +85,7 @@ def entry(one: Exit) -> dict[str, Any]:
 
 
 def shadows(listing: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return a warning for each enabled exit with a ``shrpri`` before which another file's is called."""
+    """Return a warning for each enabled exit with a ``shrpri`` that is called after another file's."""
     names = sorted(row["name"] for row in listing if row["enabled"] and "shrpri" in row["hooks"])
     return [
         f"{name}: its shrpri is called only if {names[0]}.py, which sorts before it, answers None; to scale "

@@ -44,7 +44,8 @@ class LoadError(NqspyError):
 
 @dataclass(slots=True)
 class Module:
-    """A verified file. ``hooks``: hook -> function and arguments; ``forces``: its jobselect may force()."""
+    """An exit file that was loaded and verified. ``hooks``: by name, the function and the arguments that it
+    takes; ``doc``: first line of its docstring; ``forces``: its jobselect may answer force()."""
 
     name: str
     path: Path
@@ -56,7 +57,7 @@ class Module:
 
 
 class Source(Struct, frozen=True):
-    """A file of the folder of exits that was read and not run yet."""
+    """A file of the folder of exits that was read, but not run."""
 
     path: Path
     text: bytes
@@ -99,12 +100,12 @@ def load_sources(
 
 
 def read_file(path: Path) -> Source:
-    """Return a candidate file, whoever owns it; it is not run. Raises LoadError."""
+    """Read a file that may become an exit, with any owner, without running it. Raises LoadError."""
     return Source(path, _read(path, None))
 
 
 def load_source(source: Source) -> tuple[Module | None, list[str]]:
-    """Return the module of a candidate file, after running it; else what is wrong with it, one line each."""
+    """Return the module of such a file, after running it; else None, and what is wrong, one line each."""
     try:
         return _load(source, lambda _exit, _text: None), []
     except LoadError as error:
@@ -273,13 +274,13 @@ def _wrong(name: str, function: Any) -> str | None:
 
 
 def meant(word: str, words: Iterable[str]) -> str:
-    """Return a guess at the intended word, in brackets; empty: there is none."""
+    """Return `` (did you mean WORD?)`` for the most similar of ``words``; empty: none is similar."""
     near = difflib.get_close_matches(word, list(words), 1)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
 def loaded(names: Sequence[str], notes: Sequence[str] = ()) -> str:
-    """Return text about the loaded exits; ``notes``: further lines."""
+    """Return text for people that names the loaded exits; ``notes``: further lines."""
     if not names:
         return "no exits loaded; only the standard rules decide"
     text = f"{len(names)} {'exit' if len(names) == 1 else 'exits'} loaded: {', '.join(names)}"
@@ -287,7 +288,7 @@ def loaded(names: Sequence[str], notes: Sequence[str] = ()) -> str:
 
 
 def misfits(modules: list[Module], known: Mapping[str, ExitSettings]) -> list[str]:
-    """Return a line for each setting's value, set by an administrator, that the new files do not accept."""
+    """Return a line for each value of an exit's setting, set by qmgr, that the new files do not accept."""
     problems = []
     for module in modules:
         for name, text in (known[module.name].values if module.name in known else {}).items():

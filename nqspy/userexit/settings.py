@@ -23,7 +23,7 @@ _FLAGS = {"on": True, "yes": True, "true": True, "off": False, "no": False, "fal
 
 
 def read(unit: str, text: str) -> Any:
-    """Return the value in the text of a setting. Raises BadValue."""
+    """Return the value that a text means in the given `Unit`. Raises BadValue."""
     if unit in ("memory", "size", "time", "count"):
         parse = {"time": parse_time, "count": parse_count}.get(unit, parse_size)
         value = parse(text.strip())
@@ -78,7 +78,7 @@ class Setting(Generic[T]):
         return self.value
 
     def apply(self, text: str | None) -> None:
-        """Set the value from a text; None: its default. Raises BadValue and leaves the value as it was."""
+        """Set the value from a text (None: the default). Raises BadValue; the value stays as it was then."""
         text = self.default if text is None else text
         _put(self, "value", read(self.unit, text))
         _put(self, "text", text)

@@ -51,8 +51,8 @@ class SiteExits:
     """``ports.Exits`` for a folder of exit files.
 
     ``problems``: one line for each file that was left out at the start (a broken set never keeps the daemon
-    from starting). ``sources``: use these files, read before, instead. ``watch``: is told which exit's code
-    runs; ``guard``: holds calls to their budgets.
+    from starting). ``sources``: use these files, read before, instead of the folder's. ``watch``: is told
+    which exit's code runs; ``guard``: makes the guards that hold calls to their budgets.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class SiteExits:
     # ------------------------------------------------------------ files
 
     def reload(self) -> str:
-        """Load the files again, all or none; return text about them. Raises Refusal with file and line."""
+        """Load the files again, all or none; return text on what was loaded. Raises Refusal (file, line)."""
         modules, problems = self._load()
         problems = problems or misfits(modules, self._settings)
         if problems:
@@ -106,7 +106,7 @@ class SiteExits:
     # ------------------------------------------------------------ what outlives the process
 
     def lost(self, skips: Iterable[Skipped], backoffs: Iterable[OwnerBackoff]) -> None:
-        """Begin back-offs for subjects and owners of calls that ended a process. Call it after `begin`."""
+        """Begin back-offs for subjects and owners of calls that ended the process; call it after `begin`."""
         for each in skips:
             for record in self._records(each.exit, each.hook):
                 record.skip(each.subject, Mark(each.at, each.text, lost=True))
@@ -115,12 +115,12 @@ class SiteExits:
                 record.back_off(owned.owner, Mark(owned.at, lost=True))
 
     def _records(self, exit: str, hook: str | None = None) -> list[Record]:
-        """Return the record of a hook of an exit (None: of each); empty: it is not loaded."""
+        """Return the records of the exit's hooks (``hook`` None: of all); empty: it is not loaded."""
         hooks = self._exits[exit].hooks if exit in self._exits else {}
         return [each.record for name, each in hooks.items() if hook in (None, name)]
 
     def remember(self, listing: Iterable[Mapping[str, Any]]) -> None:
-        """Continue counting from the figures of an earlier `listing`."""
+        """Continue counting calls and times from the figures of an earlier `listing`."""
         for row in listing:
             for name, figures in row["by_hook"].items():
                 for record in self._records(row["name"], name):
@@ -132,8 +132,8 @@ class SiteExits:
         return sum(hook.record.changes for one in self._exits.values() for hook in one.hooks.values())
 
     def memory(self, files: Mapping[str, str], answers: bool = True) -> SavedMemory:
-        """Return what must outlive this process; ``files``: content hash of each exit; not ``answers``: only
-        failures."""
+        """Return what must outlive this process, for `recollect`. ``files``: content hash of each exit;
+        ``answers``: with the latest answers, not only failures."""
         hooks = [(name, hook) for name, one in self._exits.items() for hook in one.hooks.values()]
         rows = [(name, hook.name, row) for name, hook in hooks if (row := hook.record.row())]
         return SavedMemory(
@@ -146,7 +146,7 @@ class SiteExits:
         )
 
     def recollect(self, former: SavedMemory, files: Mapping[str, str]) -> None:
-        """Continue from an earlier process's memory, less failures of changed files; call after `begin`."""
+        """Continue from an earlier process's memory, except failures of changed files. Call after `begin`."""
         self._calls.trace.load(former.answers)
         same = {name for name, digest in files.items() if former.files.get(name) == digest}
         for (name, hook, row), owners in zip(former.rows, former.owners, strict=True):
@@ -176,7 +176,7 @@ class SiteExits:
     # ------------------------------------------------------------ settings
 
     def begin(self, site: Site) -> None:
-        """Apply the exits' settings, and allow calls of failed exits again; before a pass or submission."""
+        """Apply the exits' settings and allow calls of failed exits again, before a pass or submission."""
         self._calls.begin(site.timezone)
         for one in self._exits.values():
             one.down = False
@@ -210,7 +210,7 @@ class SiteExits:
         self._had = frozenset(hook for hook, those in self._active.items() if those)
 
     def files(self) -> Mapping[str, bytes]:
-        """Return the text of each loaded exit, by name."""
+        """Return the source text of each loaded exit, by name."""
         return {name: one.module.text for name, one in self._exits.items()}
 
     def declared(self) -> Mapping[str, Mapping[str, str]]:
@@ -253,7 +253,7 @@ class SiteExits:
         return unasked or first
 
     def elected(self, request: RequestView, view: PassView) -> Sequence[Action]:
-        """Return the actions of all exits after a request was chosen; a failed exit has none."""
+        """Return the actions of all exits after a request was chosen to start; a failed exit has none."""
         actions: list[Action] = []
         with self._guard:
             for hook in self._active["elected"]:
@@ -268,7 +268,7 @@ class SiteExits:
         return self.shrpris(((owner, group),), view)[0]
 
     def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> list[float | None]:
-        """Return the share terms of many; an exit is called once for pairs that are alike to it."""
+        """Return `shrpri` of many (owner, group); an exit is called once for pairs that are alike to it."""
         view_for, hooks, now = self._calls.view_for, self._active["shrpri"], view.now
         asked = [(hook, view_for(hook.who, view), dict[Any, Any]()) for hook in hooks]
         # True if an answer about a group is valid for each owner in it.
@@ -282,8 +282,8 @@ class SiteExits:
     def _shares_of_groups(
         self, pairs: Sequence[tuple[str, str]], asked: Sequence[Asked], now: Instant
     ) -> list[float | None]:
-        """Return the terms of pairs, asking once for each group, as no exit takes an owner; stop at a pair on
-        which an exit fails."""
+        """Return the terms of pairs by one call for each group, as no exit takes an owner. They end behind
+        the first pair on which an exit fails."""
         of_group: dict[str, float | None] = {}
         found, failed = [], list[Hook]()
         for pair in pairs:
@@ -324,7 +324,7 @@ class SiteExits:
         return SubmitAnswer(None, ", ".join(who), changed) if changed else None
 
     def route(self, request: RequestView, destinations: Sequence[str], view: PassView) -> Sequence[str]:
-        """Return the destinations to try, from the first exit that has an answer; else unchanged."""
+        """Return the destinations to try, in order, from the first exit with an answer; else unchanged."""
         with self._guard:
             for hook in self._active["route"]:
                 args = (request, destinations, self._calls.view_for(hook.who, view), view.now)
@@ -339,25 +339,26 @@ class SiteExits:
         return any(hook.exit.module.forces for hook in self._active["jobselect"])
 
     def rounds(self, site: Site) -> Mapping[str, OfferRound]:
-        """Return the rounds of offers that the last pass left unfinished; none in a simulation ahead."""
+        """Return by queue the rounds of offers that the last pass did not finish; none in a rehearsal."""
         of, rounds = self._rounds
         return rounds if of is site and self._calls.really is None else {}
 
     def store(self, site: Site, rounds: Mapping[str, OfferRound]) -> bool:
-        """Store the rounds of offers that a pass did not finish; a simulation ahead stores none."""
+        """Store by queue the rounds of offers that a pass did not finish; False: not stored, in a
+        rehearsal."""
         if self._calls.really is not None:
             return False
         self._rounds = (site, rounds)
         return True
 
     def asks_again(self) -> Instant | None:
-        """Return when the first back-off for an owner ends that was met since `begin`, or None."""
+        """Return when the first back-off for an owner ends of those met since `begin`; None: none was met."""
         return self._calls.again
 
     @contextmanager
     def rehearsal(self, now: Instant) -> Iterator[None]:
-        """Ask exits in the block without recording failures: a simulation is no evidence about them. Subjects
-        that ended a process stay in back-off throughout if they are at ``now``."""
+        """Ask exits in the block without recording failures: a simulation is no evidence about them. ``now``:
+        present instant, which decides on back-offs after lost processes in the whole block."""
         self._calls.really = now
         try:
             yield

@@ -130,26 +130,26 @@ class View(ViewFields, Struct, dict=True, eq=False):
         return made
 
     def queue(self, name: str) -> Queue:
-        """Return the settings of a queue. Raises KeyError."""
+        """Return the settings of a queue. Raises KeyError if there is no such queue."""
         return self._queue(name)
 
     def waiting(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Selection:  # fmt: skip
-        """Return the queued requests that this pass has not chosen, by date, narrowed by the given values."""
+        """Return the queued requests that this pass has not chosen and that have these values, by date."""
         return self._waiting(queue=queue, owner=owner, group=group, name=name)
 
     def running(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Sequence[RequestView]:  # fmt: skip
-        """Return the started requests, and those that this pass has chosen, narrowed by the given values."""
+        """Return the started requests, and those chosen by this pass, that have these values."""
         return self._running(queue=queue, owner=owner, group=group, name=name)
 
     def ahead(self, request: RequestView) -> Sequence[tuple[RequestView, Answer | None]]:
-        """Return the candidates of its queue offered before it in this pass, with the exits' answers."""
+        """Return the candidates of its queue offered before it in this pass, each with the exits' answer."""
         force_setattr(self, "_aheads", self._aheads + 1)
         return self._ahead(request)
 
     def usage(self, *, group: str | None = None, owner: str | None = None) -> float:
-        """Return decayed use of a group or owner as a fraction of all use, running and committed included."""
+        """Return decayed use of a group or owner as a fraction of all, with running and chosen requests."""
         return self._usage(group=group, owner=owner)
 
     def share(self, *, group: str | None = None, owner: str | None = None) -> float:
