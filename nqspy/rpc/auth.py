@@ -22,7 +22,7 @@ _GUESSED = 10.0
 
 
 class Callers:
-    """Names the peers of connections, and remembers names of users and groups. ``now``: monotonic seconds."""
+    """Names the peers of connections, and caches names of users and groups. ``now``: monotonic seconds."""
 
     def __init__(self, owner_uid: int, now: Callable[[], float] = lambda: 0.0) -> None:
         self._owner = owner_uid

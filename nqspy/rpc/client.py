@@ -26,8 +26,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 
 
 class Connection(DaemonSocket):
-    """Connection that repeats commands for 30 s while the daemon is busy or restarts. ``patient``: while it
-    is stopped, too."""
+    """Connection that repeats commands for 30 s while the daemon is busy or restarts; ``patient``: also while
+    it is stopped."""
 
     def __init__(self, home: str, timeout: float | None, *, patient: bool = False) -> None:
         if timeout is not None:
@@ -145,12 +145,12 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Disconnect; a later call connects again."""
+        """Disconnect from the daemon; a later call connects again."""
         self._connection.close()
 
     def call(self, cmd: str, *, repeat: bool = False, **fields: Any) -> Any:
-        """Send any command of the protocol; return its ``result``, or the text where the field ``text`` asks
-        for that form. ``repeat``: send it again if the daemon restarts. Raises Refusal, Unreachable."""
+        """Send any command of the protocol; return its ``result``, or the text form if a field ``text`` asks
+        for it. ``repeat``: send it again if the daemon restarts meanwhile. Raises Refusal, Unreachable."""
         return self._connection.call({"cmd": cmd, **fields}, repeat=repeat)
 
     def submit(
@@ -168,7 +168,8 @@ class Client:
         self, *ids: "str | ClientRequest", queue: str | None = None, user: str | None = None,
         state: str | None = None, ended: bool = False,
     ) -> list[ClientRequest]:  # fmt: skip
-        """Return requests not ended (``ended``: ended ones) that match what is given; ids find both."""
+        """Return the requests not ended (``ended``: the ended ones) that have the values given. With ``ids``:
+        these, ended or not."""
         fields = given({"queue": queue, "user": user, "state": state})
         rows = self.call("list_requests", repeat=True, ids=_names(ids), ended=ended, **fields)
         return [ClientRequest(self, row["id"], row) for row in rows]

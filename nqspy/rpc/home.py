@@ -41,7 +41,7 @@ def _usual_home() -> str:
 
 
 def nobody_there(home: str) -> str:
-    """Return the message for a home where no daemon listens, with the command that starts it."""
+    """Return the message that no daemon listens in a home, with the command that starts one."""
     where = "" if home == _usual_home() else f" --home {home}"
     return f"no nqsd answers in {home}; start it with `nqsd start{where}`"
 
@@ -53,7 +53,7 @@ RETURN = 1.0
 
 def standing(home: str) -> str:
     """Return the state of a daemon that does not answer: `STOPPED` (or never started); `UP`: it is starting,
-    ending, or was stopped a moment ago; `LOST`: it was killed, and may be started again."""
+    ending, or ended within the last `RETURN` seconds; `LOST`: it was killed, and may be started again."""
     import fcntl  # only now: no daemon answers
 
     try:

@@ -80,7 +80,8 @@ def _add(counts: dict[int, int], who: int, more: int) -> int:
 
 
 class ConnectionShares:
-    """Users' shares of the server: connections, and bytes of messages that are still arriving."""
+    """Use of the server by each user: connections (``waiting``: those on which it only waits for requests to
+    end), and bytes of messages that are still arriving."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -88,7 +89,7 @@ class ConnectionShares:
         self.all_connections = self.nameless = self.all_bytes = 0
 
     def full(self, caller: Caller) -> bool:
-        """True if all clients together have as many connections as allowed before one more of this caller."""
+        """True if there are as many connections of all users as allowed, so that this caller gets no more."""
         limits = self._limits
         return self.all_connections >= limits.connections + (limits.spare if caller.trusted else 0)
 

@@ -38,12 +38,13 @@ def plain(text: str) -> str:
 
 
 def output_answer(id: int, out: str, **more: Any) -> bytes:
-    """Return an answer in text form with a job's own output, byte for byte as Latin-1."""
+    """Return an answer in text form with a job's own output as Latin-1 text, one character for each byte."""
     return _text_form(id, 0, out, "", more)
 
 
 def text_answer(id: int, status: int, out: str = "", err: str = "", **more: Any) -> bytes:
-    """Return an answer in text form, ``ok`` for status 0, and fields ``more``; show control characters."""
+    """Return an answer in text form: ``ok`` is true for status 0; ``more``: further fields. Control
+    characters are made visible (`plain`)."""
     return _text_form(id, status, plain(out), plain(err), more)
 
 
@@ -55,8 +56,8 @@ def escaped(text: str) -> bytes:
 def pieces_answer(
     id: int, status: int, pieces: Iterable[bytes], err: str = "", shared: Iterable[bytes] | None = None
 ) -> bytes:
-    """Return a `text_answer` made of `escaped` pieces. ``shared``: texts that stand once in the answer, and
-    as a `reference` in the pieces."""
+    """Return a `text_answer`; its text is all ``pieces`` together, each made by `escaped`. ``shared``:
+    escaped texts that stand in the answer once; pieces name one by the `reference` of its place (from 0)."""
     head = b'{"id":%d,"ok":%b,"exit":%d,"out":"' % (id, b"true" if status == 0 else b"false", status)
     rest = b"" if shared is None else b',"shared":[%b]' % b",".join([b'"%b"' % each for each in shared])
     return b"".join((head, *pieces, b'","err":%b%b}\n' % (_text(plain(err)), rest)))
@@ -68,7 +69,7 @@ def reference(number: int) -> bytes:
 
 
 def list_answer(id: int, pieces: Iterable[bytes]) -> bytes:
-    """Return the `result_answer` for a list of encoded elements, one or several in each piece."""
+    """Return the `result_answer` for a list; each piece is JSON of one element, or several with commas."""
     return b'{"id":%d,"ok":true,"result":[%b]}\n' % (id, b",".join(pieces))
 
 

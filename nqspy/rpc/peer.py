@@ -44,12 +44,12 @@ class Handle:
 
     @property
     def place(self) -> object:
-        """Return the connection, equal for all its messages."""
+        """Return the connection: one object for all messages of a client."""
         return self._connection
 
 
 class Asked(Struct, frozen=True):
-    """A client's message: the handle for its answer, the caller, the decoded message, its bytes."""
+    """A client's message: the handle for its answer, the caller, the decoded message, its size in bytes."""
 
     handle: Handle
     caller: Caller
@@ -59,7 +59,7 @@ class Asked(Struct, frozen=True):
 
 class ConnectionTable:
     """All connections, in the server's thread. ``put`` gets each message; ``backlog`` returns number and
-    bytes of one user's messages that wait for the engine (None: of all users')."""
+    bytes of the messages of one user (uid; None: of all users) that wait for the engine."""
 
     _loop: asyncio.AbstractEventLoop
 
@@ -96,7 +96,8 @@ class ConnectionTable:
         return own + sum(stored.values())
 
     def delays(self, connection: "ServedConnection") -> bool:
-        """True if many messages of a client's user wait: the client is read again once half are done."""
+        """True if a client is not to be read now, because many messages of its user wait; it is read again
+        once half are done."""
         if not self._is_ahead(connection.caller, 1.0) or self._is_busy():
             return False
         self._delayed.add(connection)
@@ -111,8 +112,8 @@ class ConnectionTable:
         return not caller.trusted or self._is_behind(2.0)
 
     def _is_ahead(self, caller: Caller, part: float) -> bool:
-        """True if more of a user's messages wait than ``part`` of its limit; the limit is lower while all
-        users together have too many waiting."""
+        """True if more messages of a user wait than ``part`` of its limit (by number or bytes); the limit is
+        lower while all users together have too many waiting."""
         limits, behind = self.limits, self._is_behind(1.0)
         if behind and self._full_since is None:
             self._full_since = self.time()
@@ -148,7 +149,8 @@ PIECE = 128 << 10
 
 
 class Outbox:
-    """Answers that a client has not read yet, written piece by piece; a shared answer is stored once."""
+    """Answers that a client has not read yet, written piece by piece; a shared answer is stored once.
+    ``size``: bytes of all answers."""
 
     def __init__(self) -> None:
         self._answers: deque[memoryview] = deque()
@@ -188,7 +190,8 @@ class Outbox:
 
 
 class ServedConnection(asyncio.Protocol):
-    """A client, perhaps with several messages at a time. ``stuck_since``: when it stopped reading answers."""
+    """A connected client, perhaps with several messages at a time. ``outbox``: its unread answers;
+    ``stuck_since``: monotonic seconds since which it reads none (None: it reads)."""
 
     def __init__(self, server: ConnectionTable, caller: Caller) -> None:
         self._server = server
@@ -304,7 +307,8 @@ class ServedConnection(asyncio.Protocol):
     # ------------------------------------------------------------ going out
 
     def answer(self, parts: Sequence[bytes | memoryview], count: int | None = None) -> None:
-        """Write answers, or ``count`` answers in more parts; cut off a client with too many unread."""
+        """Write answers: each part is one, or ``count`` answers lie in all parts. A client with too many
+        unread bytes is cut off."""
         if self.closed:
             return
         self._pending -= len(parts) if count is None else count
@@ -345,14 +349,14 @@ class ServedConnection(asyncio.Protocol):
         return self._transport.get_write_buffer_size()
 
     def pause_writing(self) -> None:
-        """Stop reading messages: the client does not read its answers."""
+        """Stop reading messages: asyncio calls this when the client does not read its answers."""
         self._full = True
         if self.stuck_since is None:
             self.stuck_since, self._unread = self._server.time(), self.unread()
         self.read_on()
 
     def resume_writing(self) -> None:
-        """Write on and read messages: the client reads its answers again."""
+        """Write on and read messages: asyncio calls this when the client reads its answers again."""
         self._full = False
         self._write_on()
         if not self._full:
@@ -363,7 +367,7 @@ class ServedConnection(asyncio.Protocol):
     # ------------------------------------------------------------ reading on, or not
 
     def read_on(self) -> None:
-        """Read only while the client reads its answers, few are due and the engine is not far behind."""
+        """Read messages only while the client reads its answers, few are due and the engine keeps up."""
         if self.closed or self._handling:
             return
         if self._arrived and not self._is_full():
@@ -382,7 +386,7 @@ class ServedConnection(asyncio.Protocol):
         return own or self._server.delays(self)
 
     def check(self, now: float) -> None:
-        """Close the connection if a time limit is exceeded."""
+        """Close the connection if a time limit is exceeded at ``now`` (monotonic seconds)."""
         limits = self._server.limits
         if self._closing_since is not None and now - self._closing_since > limits.unread_time:
             self.cut_off()

@@ -18,7 +18,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def run(app: typer.Typer, name: str) -> NoReturn:
-    """Run the program and end the process with its status."""
+    """Run a Typer program, report errors in one line, and end the process with its exit status."""
     speak_utf8()
     if sys.stdout is None:  # closed by the parent
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end

@@ -30,8 +30,9 @@ Replies = Sequence[tuple[Handle, bytes]]
 
 class RpcServer(ConnectionTable):
     """Serves the socket ``path`` in a thread of its own. ``put`` gets each message in that thread and must
-    not block; ``allow_uid`` says which users are served; ``mode``: permissions of the socket; ``report`` gets
-    texts for managers. Root and the owner of the socket's folder are trusted."""
+    not block; ``allow_uid``: True for users that are served; ``mode``: permissions of the socket;
+    ``backlog``: as in `ConnectionTable`; ``report`` gets texts for managers. Root and the owner of the
+    socket's folder are trusted."""
 
     def __init__(
         self, path: str, put: Callable[[Asked], None], *, allow_uid: Callable[[int], bool], mode: int,
@@ -175,8 +176,8 @@ class RpcServer(ConnectionTable):
             task.add_done_callback(lambda done: self._connected(done, client, caller))
 
     def _make_room(self, newcomer: Caller | None = None) -> bool:
-        """Close the connection that is idle longest (of the newcomer's user if its share is full); return
-        False if none is idle."""
+        """Close the connection that is idle longest, and return True; False: none is idle. If only the share
+        of the newcomer's user is used up, one of that user is closed."""
         own = newcomer is not None and not self.shares.full(newcomer)
         found = [
             (since, id(connection), connection)

@@ -103,8 +103,8 @@ words."""
 def submission(
     script: str | bytes | os.PathLike[str], args: Sequence[str], options: Options
 ) -> dict[str, Any]:
-    """Return one request for the submit message. Raises BadValue, Refusal, OSError; TypeError: there is no
-    such option."""
+    """Return one request as an item of the submit message. Raises BadValue, Refusal, OSError, and TypeError
+    for an unknown option."""
     unknown = sorted(set(options) - set(_RIGHT))
     if unknown:
         raise TypeError(f"there is no option {unknown[0]}; options: {', '.join(_RIGHT)}")
@@ -148,8 +148,8 @@ def submission(
 
 
 def need(name: str, value: Any, types: _Types, right: str) -> None:
-    """Raise BadValue if a value has none of these types; ``right``: what it must be. A bool is no number, a
-    str no list."""
+    """Raise BadValue unless the value ``name`` has one of these types; ``right``: what it must be, in words.
+    A bool is no number, a str no list."""
     alone = type(value) in (bool, str, bytes) and type(value) not in types
     if alone or not isinstance(value, types):
         raise BadValue(f"{name} is {value!r}; it must be {right}")
@@ -183,7 +183,7 @@ def _in_utf8(value: Any) -> Any:
 
 
 def given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a message that are not None."""
+    """Return the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -36,7 +36,7 @@ _HEAD = 512
 
 
 class Lines:
-    """Splits bytes into lines; one longer than ``limit`` (no submission: ``usual``) becomes None."""
+    """Splits a client's bytes into lines. One over ``limit`` (no submission: ``usual``) becomes None."""
 
     __slots__ = ("_limit", "_line", "_skipping", "_usual")
 
@@ -48,7 +48,7 @@ class Lines:
 
     @property
     def size(self) -> int:
-        """Return the stored bytes of an incomplete line."""
+        """Return the bytes stored of the last, incomplete line."""
         return len(self._line)
 
     @property
@@ -144,7 +144,7 @@ def strings(data: bytes) -> int:
 
 
 def read_message(line: bytes, usual: int = MAX_LINE) -> dict[str, Any]:
-    """Return the message of a line; ``usual``: most bytes if it is no submission. Raises WireError."""
+    """Return the message in a line. ``usual``: most bytes of one that is no submission. Raises WireError."""
     try:
         message = _decoded(line, usual)
     except (ValueError, RecursionError) as error:
