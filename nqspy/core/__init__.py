@@ -1,4 +1,4 @@
-"""Names in folders of `core` for other rooms, which import files at the top of `core` themselves."""
+"""Names from the folders of `core` for other rooms, which import files at the top of `core` directly."""
 
 from nqspy.core.fallback import resume as resume
 from nqspy.core.fallback.preempt import move_rank as move_rank

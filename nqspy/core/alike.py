@@ -87,7 +87,7 @@ def reason_of(reasons: Reasons, request: Request) -> Reason | None:
 
 
 def rows(site: Site, columns: Columns, fields: Fields, within: Iterable[Bounds] = ()) -> Mask:
-    """Return a mask of a queue's rows with these values within these bounds; all rows if both are empty."""
+    """Return a mask of a queue's rows with these values and within these bounds; none given: all rows."""
     masks: list[Mask] = [getattr(columns, name) == _number(site, name, value) for name, value in fields]
     for name, least, most in within:
         column: Floats = getattr(columns, name)
@@ -106,8 +106,8 @@ def _number(site: Site, name: str, value: Value) -> float:
 
 
 def reached(site: Site, reasons: Reasons, queue: str) -> Iterator[tuple[Seq, Reason]]:
-    """Yield each waiting request of a queue that has no reason of its own in ``reasons``, with the reason of
-    a reach that applies to it; once for each such reach."""
+    """Yield number and reason for each waiting request of a queue that has no reason of its own in
+    ``reasons`` and to which a reach applies; once for each such reach."""
     columns = site.columns(queue)
     for reach in reasons.reach if len(columns) else ():
         if reach.queue == queue:

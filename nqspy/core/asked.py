@@ -63,7 +63,8 @@ def excess(site: Site, spec: Spec, queue: Queue) -> str | None:
 
 
 def too_wide(site: Site, queue: str | None, pes: int) -> Reason | None:
-    """Return why ``pes`` PEs can never start in a queue's domain (None: on the machine); None: they can."""
+    """Return why a request of ``pes`` PEs can never start in a queue's domain (``queue`` None: on the
+    machine); None: it can."""
     size = site.pes() if queue is None else size_of(site, queue)
     if pes <= size:
         return None

@@ -70,7 +70,8 @@ class Chooser:
                 yield queue
 
     def _rows_of(self, candidates: Candidates, policy: Skip) -> Iterator[int]:
-        """Yield rows of a queue to examine; with `jobselect` exits also rows that limits hold (``force``)."""
+        """Yield the rows of a queue to examine. With `jobselect` exits these include rows that limits hold,
+        because an exit may force a start."""
         yield from policy.again(candidates)
         asks = self._offers.asking
         for row in self._offers.next_rows(candidates, policy) if asks else policy.next_rows(candidates):

@@ -194,5 +194,6 @@ def undisturbed_until(request: Request, kind: JobClass) -> Instant | None:
 
 
 def class_in(site: Site, queue: str, named: str) -> str:
-    """Return a request's class in a queue: ``named`` by it, else the default; empty: no class there."""
+    """Return the name of a request's class in a queue: ``named`` by the request, else the default; empty: the
+    queue does not go by class."""
     return (named or GANG.one(site.settings).default_class) if is_served(site, queue) else ""

@@ -168,7 +168,7 @@ class Draft:
         self, request: Request, forced: bool = False, pes: tuple[int, ...] = (), of: Request | None = None
     ) -> Choice:
         """Propose to start a request on these PEs, take units of its consumables (which must be free), and
-        charge its group. Share values are computed anew after it. ``of``: the array of this index."""
+        charge its group. Share values are computed anew after it. ``of``: array of an index."""
         wanted = request.spec.ask.consumables
         starts = bool(pes) or self.site.domain_of(request.queue).is_command
         choice = Choice(request, forced, pes, self.units.give(wanted, pes) if wanted and starts else ())

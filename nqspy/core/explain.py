@@ -54,7 +54,8 @@ class Explanation:
         self.freed = False
 
     def say_never(self, queue: Queue, columns: Columns) -> None:
-        """Set the reason of requests (at most ``offers_per_pass``) too wide for their queue's domain."""
+        """Set the reason of the requests of a queue that ask for more PEs than its domain has, of
+        ``offers_per_pass`` at most."""
         site = self._draft.site
         rows = wider(columns, size_of(site, queue.name))
         for row in (
@@ -140,7 +141,7 @@ class Explanation:
         return replace(LINE_CLOSED(own.who, site.id_of(request.seq), request.queue, own.text), ahead=ahead)
 
     def _bounded(self, candidates: Candidates) -> Reason | None:
-        """Return the reason of candidates not offered, as the offers to exits ran out; None: they did not."""
+        """Return the reason of candidates not offered to exits, as offers ran out; None: they did not."""
         walk = self._offers.walks.get(candidates.queue.name)
         if walk is None or not walk.cut:
             return None

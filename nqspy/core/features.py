@@ -50,8 +50,8 @@ def propose(draft: Draft, now: Instant) -> list[Instant | None]:
 
 
 def stands(site: Site, action: Action) -> bool:
-    """True if the feature that proposed an action still wants it and, to suspend or requeue, acts on requests
-    of that domain. An action of no feature does not stand."""
+    """True if the feature that proposed an action still wants it and, to suspend or requeue, may act on
+    requests of that domain. An action of no feature does not stand."""
     feature = BY_NAME.get(action.by)
     if feature is None or not feature.stands(site, action):
         return False

@@ -154,8 +154,8 @@ SPARE = 1_500
 
 
 def hint_on_wall(settings: Settings, past: Lifetimes, key: Key, limit: int | None) -> str:
-    """Return the hint to the owner that requests of this key have a much longer wall limit (ms) than they
-    need, so with a shorter one they may start earlier. Empty unless the limit is at least
+    """Return the hint to the owner that requests of this key (owner, name, PEs) have a much longer wall limit
+    (ms) than they need, so with a shorter one they may start earlier. Empty unless the limit is at least
     `Server.limit_hint` times the longest of the last runs with this key."""
     times, known = settings.server.limit_hint, past.known.get(key)
     if times is None or known is None or limit is None or limit < HINTED:

@@ -348,8 +348,8 @@ def view_of(draft: Draft) -> PassView:
 
 
 def elected(draft: Draft, choice: Choice, starts: Request) -> list[Request]:
-    """Call the `elected` exits for a start, record the actions that they want in the draft, and return the
-    waiting requests that these change."""
+    """Call the `elected` exits for the start of ``starts`` (``choice``), record the actions that they want in
+    the draft, and return the waiting requests that these change."""
     if not draft.exits.has("elected"):
         return []
     return draft.follow(choice, draft.exits.elected(request_view(starts, draft), view_of(draft)))

@@ -39,7 +39,8 @@ class Tenant(Struct, frozen=True):
 def tenant(
     holder: Request, bumper: Request, table: ClassTable, now: Instant, gives: int, leaves: bool
 ) -> Tenant:
-    """Return a holder with its cost for a bumper; ``gives``: as in `Tenant`; ``leaves``: it leaves now."""
+    """Return a holder of PEs with its cost for a bumper. ``gives``: as in `Tenant`; ``leaves``: the holder
+    leaves already, at no cost."""
     pes, kind, own = tuple(sorted(holder.pes)), table.of(holder), table.of(bumper)
     if leaves:
         return Tenant(pes, 0.0, gives)
@@ -67,9 +68,9 @@ def on_block(board: Board, holders: Iterable[Request], pes: Iterable[int]) -> li
 def cheapest(
     board: Board, tenants: Sequence[Tenant], count: int, in_a_row: bool, short: int = 0
 ) -> tuple[int, ...] | None:
-    """Return the ``count`` PEs that are cheapest to clear for a bumper; None: they cannot be cleared. A PE
-    with a free slot needs no clearing, an offline PE is not used. ``short``: PEs that the leaving tenants
-    must free under the limit of the bumper's class."""
+    """Return the ``count`` PEs (``in_a_row``: without a gap) that are cheapest to clear for a bumper; None:
+    they cannot be cleared. A PE with a free slot needs no clearing, an offline PE is not used. ``short``: PEs
+    that the leaving tenants must free under the limit of the bumper's class."""
     there = range(len(board.held))  # the machine may have lost PEs that a tenant holds
     tenants = [replace(each, pes=tuple(pe for pe in each.pes if pe in there)) for each in tenants]
     barred, free = ~board.usable, board.having_room

@@ -158,7 +158,8 @@ class Offers:
             yield from filter(candidates.is_remaining, due)
 
     def _seek(self, candidates: Candidates, policy: Skip) -> Iterator[int]:
-        """Yield at most `SEEK` rows to learn if exits let one pass that lacks only PEs; none: assume so."""
+        """Yield at most `SEEK` rows to learn if exits let one pass that lacks only PEs. If they do not and
+        rows are left, assume that one of these does (``assumed``)."""
         if self.forces or self._is_closed(policy):
             return
         name = candidates.queue.name

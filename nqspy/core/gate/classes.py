@@ -62,7 +62,7 @@ class ClassLimits:
             self._large[self._table.name(job)] += _pes(job)
 
     def makes_room(self, holder: Request, job: Request) -> bool:
-        """True if PEs that a holder gives back are room under a job's class limit: both have one class."""
+        """True if PEs that a holder frees make room under a job's class limit: both are of one class."""
         return self._table.name(holder) == self._table.name(job)
 
     def excess(self, job: Request) -> int:

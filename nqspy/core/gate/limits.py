@@ -25,7 +25,7 @@ Made = dict[tuple[str, type[ScopeLimit]], ScopeLimit | None]
 
 
 def limits_of(site: Site, queue: str, made: Made) -> Iterator[ScopeLimit]:
-    """Yield the limits for a queue's requests, in the order of reasons; new ones are added to ``made``."""
+    """Yield a queue's limits in the order in which reasons are looked for; new ones go into ``made``."""
     scopes = list(scopes_of(site.settings, queue))
     for classes in LIMITS:
         for who, scope in scopes:

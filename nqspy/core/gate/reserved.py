@@ -79,7 +79,7 @@ class Reservations(StandingReservations):
         return self.leaving if self._known_timeline is None else self._known_timeline.leaving
 
     def _claims_of(self, request: Request, suspended: bool) -> Iterator[Claim]:
-        """Yield the amounts that rules count for a request; ``suspended``: only those counted then too."""
+        """Yield the amounts that rules count for a request; ``suspended``: only those of a suspended one."""
         for rule in self._rules(request.queue):
             if rule.counts_suspended or not suspended:
                 yield from rule.claims(request)

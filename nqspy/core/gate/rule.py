@@ -79,8 +79,7 @@ class ScopeLimit(Rule):
     @classmethod
     @abstractmethod
     def of(cls, site: Site, who: str, value: Any) -> Self | None:
-        """Return the limit of a scope (``queue night``) by this value of its setting; None: it limits
-        nothing."""
+        """Return the limit of a scope (``queue night``) by this value of its setting; None: no limit."""
 
     def _name(self, request: Request) -> str:
         return getattr(request, self.per) if self.per else ""
@@ -115,7 +114,8 @@ class CountLimit(ScopeLimit):
         return None
 
     def reason(self, asked: int, remaining: int, name: str) -> Reason:
-        """Return why a request waits that asks for so much; ``remaining``: left (to user, group ``name``)."""
+        """Return why a request that asks for so much must wait. ``remaining``: what is left under the limit,
+        for the user or group ``name`` (empty: for all)."""
         return self._say(_REACHED, name) if self._most else self._say(_SHUT)
 
     def remaining(self, name: str = "") -> int:

@@ -27,7 +27,7 @@ Place = tuple[int, int, Instant, Seq]
 
 
 class WaitingJob(Struct, frozen=True):
-    """A job of class ``kind``, waiting to be loaded ``since`` then; ``returns``: it gave way to a bumper."""
+    """A job that waits to be loaded. ``since``: begin of its wait; ``returns``: it gave way to a bumper."""
 
     request: Request
     kind: JobClass

@@ -17,7 +17,7 @@ class CandidateOrder(ABC):
     """The order of one queue in one pass, by scores.
 
     ``word``: its word in the settings, and what it ``means``. ``step``: two scores differ by less than half
-    of it, so ranks count by it. ``shared``: share values are added to the scores, times this weight.
+    of it; each rank adds it once. ``shared``: share values are added to the scores, times this weight.
     """
 
     word: ClassVar[str]

@@ -226,7 +226,7 @@ def free_at(request: Request, control: SwapControl) -> Instant:
 
 def choose(held: Mapping[Seq, int], requests: Iterable[Request]) -> Request | None:
     """Return the request that gives way: of comparable ones that which did so least often, then the largest;
-    None: no request may. ``held``: bytes in memory by request."""
+    None: no request may. ``requests``: those that may; ``held``: bytes in memory by request."""
     most = max(held.values(), default=0)
     comparable = [request for request in requests if held[request.seq] * COMPARABLE >= most]
     return min(comparable, key=lambda r: (r.run.preempted_times, -held[r.seq], r.seq), default=None)

@@ -258,7 +258,8 @@ class Timeline:
     # ------------------------------------------------------------ changes
 
     def put(self, request: Request, at: int | None, turn: int) -> None:
-        """Hold room for a request's reservation from an instant on; None: without a time."""
+        """Hold room for a reservation from ``at`` on (None: at no time yet). ``turn``: as in `Reservation`.
+        """
         begin = FOREVER if at is None else at
         passing = begin < FOREVER and self.spans.is_untimed_before((turn, request.seq))
         self.spans.add(request.seq, self._held(request, begin, turn, passing))
@@ -286,7 +287,7 @@ class Timeline:
         self._hold(request, self._span(request, self._now, min(until, FOREVER), claims, until).spans())
 
     def resume(self, request: Request) -> None:
-        """Hold the claims of a resumed request in addition to what it held while suspended."""
+        """Hold the claims of a suspended request that this pass resumes, except those that it kept."""
         claims = self.claims(request)
         lasting = self._lasting(request, claims)
         more = {amount: count - lasting.get(amount, 0) for amount, count in claims.items()}
