@@ -28,7 +28,7 @@ def amount(used: Used, charge: str, request: Request, held_by: Callable[[Request
 
 
 def uncharged(attempt: Attempt, at: Instant) -> int:
-    """Return the time (ms) from an attempt's last charge to ``at``; 0: none, or it was never charged."""
+    """Return the time (ms) from an attempt's last charge to ``at``; 0: it was never charged, or later."""
     last = attempt.charged_at
     return at - last if last is not None and last < at else 0
 
@@ -168,7 +168,8 @@ def ready(site: Site, pairs: Iterable[tuple[str, int]], at: Instant) -> None:
 
 
 def remember(site: Site, request: Request, used: Used) -> None:
-    """Store use and run time of an ended request, from which its group's next use and the bound b follow."""
+    """Store use and run time of an ended request. From them the use of its group's next requests, and the
+    bound b of the deficit rule, are estimated."""
     domain = _domain(site, request)
     key = account_key(domain, f"g:{request.spec.group}")
     recent, runs = account_of(site.accounts, key).recent, site.past_of(domain).runs

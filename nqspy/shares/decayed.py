@@ -29,7 +29,7 @@ class Decayed(ShareRule):
                     (accounts.get(key) or account_of(accounts, key)).add(more, at, half_life)
 
     def values(self, names: Iterable[str]) -> list[float]:
-        """Return entitlement / (entitlement + use) of each name, both as parts of the whole; 1 if both 0."""
+        """Return entitlement / (entitlement + use) of each name, as parts of the whole; 1 if both are 0."""
         parts, used_by, level = self.standing.parts, self.uses.used_by, self.level
         whole, values = sum(used_by(level, each) for each in parts), list[float]()
         for name in names:

@@ -108,8 +108,8 @@ class FairShare:
         startable: Callable[[str], Mapping[str, int]] | None = None,
         domain: str | None = None,
     ) -> None:
-        """Book what runs and is chosen. ``startable``: returns the work of a domain that could start when the
-        pass began; None: as the last pass reported it."""
+        """Book what runs and what this pass starts (``chosen``). ``startable``: returns the PEs that could
+        start in a domain when the pass began; None: as the last pass reported them."""
         self.now, self.domain = now, domain
         self._site = site
         self._samples = samples

@@ -192,8 +192,8 @@ class Level:
         return [part / whole for part in bent] if whole else parts
 
     def standing(self, terms: Terms, to: Instant | None = None) -> Standing:
-        """Return entitlements, targets and accounts S now, or at a later instant ``to`` if nothing is charged
-        until then."""
+        """Return entitlements, targets and accounts S as of `at`, or as of a later instant ``to`` if nothing
+        is charged until then."""
         fraction = 1.0 if to is None or to <= self.at else remaining(to - self.at, terms.half_life)
         present = {name: terms.clipped(entry.present) for name, entry in self._entries.items()}
         return Standing(self.parts(), self.targets(terms, fraction), present)
