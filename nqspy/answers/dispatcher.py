@@ -37,7 +37,7 @@ LOG = logging.getLogger("nqspy.answers")
 
 
 class Pending(Struct, frozen=True):
-    """A message that waits for the engine's reply."""
+    """A message that became a command, and waits for the engine's reply."""
 
     asked: rpc.Asked
 
@@ -106,7 +106,7 @@ class Dispatcher:
         return CommandAsked(command, asked.caller, Pending(asked))
 
     def hold_back(self) -> None:
-        """Store commands that need the exits from now on, until `let_go`: the exits are not loaded yet."""
+        """From now on, until `let_go`, store commands that need the exits: these are not loaded yet."""
         self._deferred = []
 
     def let_go(self) -> list[CommandAsked]:

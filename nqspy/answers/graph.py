@@ -20,8 +20,8 @@ MOST = 10_000
 
 
 def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
-    """Yield None after slices, then the trees of ``ids`` and requests connected with these; else all
-    trees."""
+    """Yield None after slices, then the answer: the trees of ``ids`` and of requests connected with these,
+    or, without ``ids``, all trees."""
     site, view = serving.engine.site, Visibility(serving, asked.caller)
     asked_for = seqs_of(serving, view, asked.message.get("ids") or ())
     view.need(*asked_for)

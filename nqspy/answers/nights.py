@@ -90,7 +90,8 @@ def picture_of(reported: ev.Reported) -> Picture:
 
 
 def event_of(picture: Picture, day: str, files: Iterable[str], mails: int) -> ev.Reported:
-    """Return the event that stores a picture, the report's ``files``, and the number of ``mails`` sent."""
+    """Return the event that stores a picture, the report's ``files``, the number of ``mails``; ``day``: ISO
+    date."""
     own = tuple((seq, *named) for seq, named in picture.own.items())
     closing = tuple((queue, *named) for queue, named in picture.closing.items())
     samples = tuple(picture.samples.items())
@@ -141,9 +142,9 @@ class Past:
 def report(
     past: Past, picture: Picture, day: date | None, clock: SiteClock, made: Instant, final: bool = True
 ) -> dict[str, Any]:
-    """Return the report of the latest night or of ``day``: as it was first made, or, if ``final``, to the end
-    of its last request. ``made``: instant of this making. Raises Refusal for a day to come or before the
-    journal."""
+    """Return the report of the latest night or of ``day``: as it was last reported, or, if ``final`` or it
+    never was, to the end of its last request. ``made``: instant of this making. Raises Refusal for a day to
+    come or before the journal."""
     site = past.site(picture.n)
     zone = Zone(site.timezone)
     bounds = past.bounds(zone, picture, day)

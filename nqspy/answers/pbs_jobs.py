@@ -112,7 +112,7 @@ class Subjects:
         return self._variables.get(key) if self._may_read(spec) else None
 
     def _may_read(self, spec: Spec) -> bool:
-        """True if the caller may see variables, which hold passwords: the owner and operators may."""
+        """True if the caller may see a request's variables (they hold passwords), as owner or operator."""
         return self._all or spec.owner == self._user
 
     def _read_variables(self, specs: Iterable[Spec]) -> None:

@@ -56,7 +56,7 @@ def by_state(site: Site) -> dict[str, int]:
 
 
 def state_of(serving: Serving) -> str:
-    """Return the state of this server in PBS's words."""
+    """Return this server's state in PBS's words: ``Active``; ``Terminating`` while the engine pauses."""
     return "Terminating" if serving.engine.paused else "Active"
 
 

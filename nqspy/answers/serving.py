@@ -138,7 +138,7 @@ class Serving(Protocol):
         """Carry out one command now, with the pass that it needs; return its reply."""
 
     def ask_all(self, commands: Sequence[Command], caller: Caller) -> list[Reply]:
-        """Carry out several commands in one transaction, each for itself; return their replies."""
+        """Carry out commands in one transaction, each accepted or refused by itself; return their replies."""
 
     def commit(self) -> None:
         """Commit now the events that the engine would commit later because no caller waits for them."""

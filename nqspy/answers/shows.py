@@ -186,7 +186,7 @@ def _span(asked: cm.ShowObject, usual: int) -> int:
 
 
 def _holidays(serving: Serving, asked: cm.ShowObject, span: int = DAY) -> list[dict[str, str]]:
-    """Return the coming days that count as Sundays."""
+    """Return the coming days that count as Sundays; ``span``: time ahead (ms) if none is asked for."""
     site, now = serving.engine.site, serving.clock.now()
     until = Instant(now + _span(asked, span))
     found = calendar.sundays(site.settings, site.timezone, now, until)
@@ -267,7 +267,7 @@ def count(
 
 
 def counting(serving: Serving) -> Callable[[], dict[str, Any]]:
-    """Return a function that computes present counters, once; not in the engine's thread: it reads days."""
+    """Return a function that computes the counters once; call it in another thread: it reads 8 days."""
     site, now, samples = snapshot(serving.engine.site), serving.clock.now(), dict(serving.engine.samples)
     reader = serving.readers.live
     return cache(lambda: count(reader.events(since=Instant(now - 8 * DAY)), site, now, samples))

@@ -39,8 +39,8 @@ Steps = Iterator[bytes | Work | None]
 
 @dataclass(slots=True)
 class SlowAnswer:
-    """Answer that is made in steps. ``key``: only of a long list; equal for equal lists. Long lists are made
-    one at a time; ``others``: equal questions that came before its first step."""
+    """Answer that is made in steps. ``key``: equal for equal long lists, None: it is none. Long lists are
+    made one at a time; ``others``: equal questions that came before its first step."""
 
     asked: rpc.Asked
     steps: Steps
