@@ -36,8 +36,8 @@ def failure(given: Given, error: Exception) -> Failure:
 
 
 def unknown(text: str, listed: dict[str, object], pbs: bool, slurm: bool) -> str:
-    """Return the daemon's error about an unknown consumable, with the option that named it (Slurm's), or in
-    PBS's words, with the resources that exist at every site."""
+    """Return the daemon's error about an unknown consumable: for ``slurm`` with the option in ``listed`` that
+    named it; else, for ``pbs`` in PBS's words, with the resources that exist at every site."""
     head, words, rest = text.rstrip().partition("unknown resource ")
     if slurm:
         given = listed.get(rest.partition(";")[0])

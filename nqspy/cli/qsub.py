@@ -253,7 +253,7 @@ UNKNOWN_RESOURCE = 187
 
 
 def refused(answer: fast.TextAnswer, options: QsubOptions, writer: Writer) -> int:
-    """Print the daemon's errors; return the exit status: PBS's own in its dialect."""
+    """Print the daemon's errors; return the exit status: PBS's own in its dialect, else 1."""
     typed = writer.awaits  # the option, or the word of a line
     if typed == LINE_AFTER:
         answer.err = answer.err.replace("--after ", typed, 1)
@@ -320,7 +320,7 @@ MOST_WARNINGS = 20
 
 
 def _warn(program: str, writer: Writer, answer: fast.TextAnswer | None) -> None:
-    """Print the remarks, and on a terminal (``answer``) the daemon's warnings."""
+    """Print the remarks; with ``answer`` (on a terminal) also this command's warnings and the daemon's."""
     mine = [*writer.remarks, *(writer.warnings if answer else ())]
     more = [f"and {len(mine) - MOST_WARNINGS} more"] if len(mine) > MOST_WARNINGS else []
     theirs = answer.text("warnings").splitlines() if answer else []

@@ -39,8 +39,8 @@ def fail(text: object, status: int = 1) -> NoReturn:
 
 @contextmanager
 def answering(timeout: float | None = 60.0) -> Iterator[Client]:
-    """Yield a client of the chosen home; errors in the block become a line and status 1; a closed pipe or
-    Ctrl-C ends it."""
+    """Yield a client of the chosen home (``timeout``: real seconds). Errors in the block become a line and
+    status 1; a closed pipe or Ctrl-C ends the program."""
     client = None
     try:
         client = Client(chosen["home"], timeout=timeout)
