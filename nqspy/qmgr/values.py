@@ -102,7 +102,7 @@ def read_amounts(cursor: Cursor, what: str) -> list[str]:
 
 
 def read_several(cursor: Cursor, info: Declared, most: int) -> list[Any]:
-    """Read one value, or up to ``most`` in parentheses; return them, all as values of this setting."""
+    """Read one value of a setting, or up to ``most`` in parentheses; return them as a list."""
     if info.words:
         return [cursor.keyword(keywords(*info.words))]
     start = cursor.peek()
@@ -187,7 +187,7 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
 
 
 def write(info: Declared, value: Any) -> str:
-    """Return a value in the form that `read` reads."""
+    """Return a setting's value as text, in the form that `read` reads; None as the word for nothing."""
     if value is None:
         return info.nothing_written
     if info.words and value in info.words:
