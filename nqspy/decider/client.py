@@ -359,8 +359,8 @@ class DeciderClient:
     # ------------------------------------------------------------ what comes back
 
     def receive(self, heard: FromWorker) -> Decision | None:
-        """Handle a message or the end of a worker, taken from the inbox. Return the decision if a plan came,
-        or a decision without a plan if it will not come; else None."""
+        """Handle a message or the end of a worker, taken from the inbox. Return a decision if a plan came, or
+        one without a plan if it will not come; else None."""
         if heard.process is None:
             return self._nothing() if self._asked is not None and heard.id == self._asked.id else None
         if heard.process is not self.worker:

@@ -51,7 +51,7 @@ class Heartbeat(CallWatch):
         return ctypes.addressof(ctypes.c_char.from_buffer(self._map))
 
     def enter(self, exit: str, hook: str, subject: Subject, owner: str = "") -> None:
-        """Note that code of this exit is about to run; long names are cut."""
+        """Note that code of this exit is about to run, and on which subject and owner; long names are cut."""
         about = "\1".join(subject) if isinstance(subject, tuple) else "" if subject is None else str(subject)
         text = f"{exit}\0{hook}\0{about}\0{owner}".encode("utf-8", "replace")[:_LONGEST]
         self._map[_HEAD.size : _HEAD.size + len(text)] = text

@@ -182,9 +182,9 @@ class ExitsLoaded(WorkerMessage, tag="loaded"):
 
 
 class PlanMade(WorkerMessage, tag="planned"):
-    """Answer with the plan of a pass. ``own``, ``closing``, ``reach``: reasons, as in `Reasons`; ``listing``:
-    figures of exits; ``stamp``: changes when stored failures of exits do; ``state``: these failures if they
-    changed, else empty; other fields as in `Plan`."""
+    """Answer with the plan of a pass. ``own``, ``closing``, ``reach``: reasons, as in `Reasons`; ``short``:
+    `Plan.short_of_pes`; ``listing``: figures of exits; ``stamp``: changes when stored failures of exits do;
+    ``state``: these failures if they changed, else empty; other fields as in `Plan`."""
 
     actions: Annotated[list[tuple[str, msgspec.Raw]], msgspec.Meta(max_length=MOST)]
     own: Why[int]

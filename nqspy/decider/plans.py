@@ -34,7 +34,7 @@ _ACTIONS = {kind.__name__: msgspec.msgpack.Decoder(kind) for kind in _PROPOSED}
 
 
 def plan_made(id: int, plan: Plan, listing: Listing, stamp: int = 0, state: bytes = b"") -> PlanMade:
-    """Return the message with which a worker sends a plan; ``id``: of the order."""
+    """Return the message with which a worker answers order ``id`` by a plan; others: as in `PlanMade`."""
     actions = [(type(action).__name__, packed(action)) for action in plan.actions]
     return PlanMade(
         id, actions, dict(plan.reasons.own), dict(plan.reasons.closing),

@@ -196,8 +196,8 @@ class WorkerProcess:
         self._end()
 
     def _drain(self, fd: int, into: "_Frames | _Lines") -> bool:
-        """Read all bytes that are there, and hand on the messages in them. Return False if the pipe is
-        closed, or after a bad message, for which the worker is killed."""
+        """Read all bytes that are there from a pipe, and hand on the messages that ``into`` finds. Return
+        False if the pipe is closed, or after a bad message, for which the worker is killed."""
         while True:
             try:
                 data = os.read(fd, 1 << 16)

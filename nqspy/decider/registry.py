@@ -83,7 +83,7 @@ class ExitRegistry:
         return [self._rows[name] for name in self.names]
 
     def listing(self, out: Mapping[str, str]) -> list[dict[str, Any]]:
-        """Return a row for each exit, with its settings; ``left_out``: why it is not loaded."""
+        """Return a row for each exit, with its settings; ``left_out``: why it is not loaded, from ``out``."""
         rows = []
         for name in self.names:
             row, wanted, why = self._rows[name], self.settings_of(name), out.get(name)

@@ -125,7 +125,8 @@ def _isolate(*, nodes: bool, files: bool) -> None:
 
 
 def _filter(machine: _Machine, all_sockets: bool) -> Iterator[bytes]:
-    """Yield the filter's instructions in classic BPF (struct sock_filter). Refused calls fail with EPERM."""
+    """Yield the instructions of the filter of system calls (see `_restrict`) in classic BPF (struct
+    sock_filter). Refused calls fail with EPERM."""
     yield _load(4)
     yield _op(0x15, machine.arch, 1, 0)
     yield _refuse()

@@ -150,7 +150,8 @@ def next_firing(
 def _next(
     cron: str, country: str | None, extra: tuple[str, ...], worked: tuple[str, ...], zone: str, after: Instant
 ) -> Instant | None:
-    """Return the first instant later than ``after`` at which a cron expression fires, or None."""
+    """Return the first instant later than ``after`` at which a cron expression fires, with the days of a
+    `Calendar`, or None."""
     days = Calendar(country, extra, worked)
     return next(wall.ahead(read(cron), _sundays_of(days), zone_of(zone), after), None)
 

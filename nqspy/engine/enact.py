@@ -26,7 +26,7 @@ def enact(
     stands: Callable[[Action], bool] | None = None,
 ) -> Iterator[Action]:
     """Yield the orders for the executor that follow from a plan's actions, and emit each action's event just
-    before its order. ``stands``: asked at that moment if an action may still be carried out (None: each may).
+    before its order. ``stands``: True if an action may still be carried out at that moment (None: each may).
     A start later than its reservation is first recorded as late, with a cause."""
     for action in plan.actions:
         if stands is None or stands(action):

@@ -128,7 +128,7 @@ def causes(engine: Engine, seq: Seq) -> list[tuple[Runs, Reason]]:
 
 
 _INDICES = 100
-"""Most indices with a request of their own whose reasons are given."""
+"""Most indices, of those that are requests of their own, for which reasons are given."""
 
 
 def self_blocked(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason | None]:

@@ -32,9 +32,9 @@ class Decision(Struct, frozen=True):
 
 
 class Between(Struct, frozen=True):
-    """State of an engine between two passes that is not in its site. ``due``: a pass is due or under way.
-    ``wake_at``: instant of the next pass by the last plan; ``woken``: the last such instant for which a pass
-    was made due. ``short_of_pes``: as in `Plan`. ``samples``: last reported use of running attempts, by
+    """State of an engine between two passes that is not in its site. ``due``: True if a pass is due or under
+    way. ``wake_at``: instant of the next pass by the last plan; ``woken``: the last such instant for which a
+    pass was made due. ``short_of_pes``: as in `Plan`. ``samples``: last reported use of running attempts, by
     request. ``moved``: how far (ms) the clock was set while an attempt ran, by request."""
 
     due: bool = True
@@ -77,9 +77,9 @@ def noted(asked: Iterable[Input], received: list[Input]) -> Iterator[Input]:
 class Outcome(Struct):
     """Result of a call of `Engine.feed` for its driver: replies and mails to send, and when to call again.
 
-    ``again``: call at once, because a pass or a retry is due. ``wake_at``: call at that instant at the
-    latest; None: only for new inputs. ``pending``: applied events are not committed yet, as no caller waits:
-    call `Engine.flush` soon unless more inputs come. ``replies``: each with the handle of its command.
+    ``again``: True: call at once, because a pass or a retry is due. ``wake_at``: call at that instant at the
+    latest; None: only for new inputs. ``pending``: True: applied events are not committed yet, as no caller
+    waits: call `Engine.flush` soon unless more inputs come. ``replies``: each with the handle of its command.
     ``happened``: the events that this call has committed.
     """
 

@@ -35,8 +35,8 @@ _NO_NOTES = ("after", "")
 
 
 def having(node: Any, name: str, value: Any) -> Any:
-    """Return a structure with another value of one field; None: its empty default, if it has one. Raises
-    Refusal for a value of a wrong type."""
+    """Return a structure (``node``) with another value of one field; None: its empty default, if it has one.
+    Raises Refusal for a value of a wrong type."""
     if value is None:
         default = next((field.default for field in fields(node) if field.name == name), None)
         value = default if default in ("", ()) else None
@@ -48,9 +48,9 @@ def having(node: Any, name: str, value: Any) -> Any:
 
 
 def altered(site: Site, spec: Spec, head: str, rest: str, value: Any) -> Spec:
-    """Return the specification with another output, mail setting, limit of its array (``array/limit``),
-    attribute (``attributes/NAME``: values; None: removed), or number of units of a consumable
-    (``units/NAME``). Raises Refusal."""
+    """Return the specification with a new value of its field ``head/rest``: output, mail, the limit of its
+    array (``array/limit``), an attribute (``attributes/NAME``: values; None: removed), or the number of units
+    of a consumable (``units/NAME``). Raises Refusal."""
     if head == "units" and rest:
         wanted = with_units(site, spec.ask.consumables, rest, value)
         return replace(spec, ask=having(spec.ask, "consumables", wanted))
@@ -152,7 +152,7 @@ def remove_holds(tx: Transaction, request: Request, letters: str, caller: Caller
 
 
 def set_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -> None:
-    """Give a waiting request exactly these holds. Raises Refusal if the caller may not."""
+    """Give a waiting request exactly these holds. Raises Refusal if the caller may not remove the others."""
     surplus = "".join(letter for letter in request.holds if letter not in letters)
     if surplus.strip("u") and role_of(tx.site.settings, caller) == "user":
         raise Refusal("not_your_hold", id=tx.site.id_of(request.seq), letters=request.letters)

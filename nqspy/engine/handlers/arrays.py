@@ -30,7 +30,8 @@ PARTS = 1_000
 PIECES = 2 * indices.MOST_RUNS
 """Most runs (ranges of indices) that an array may be stored as after a command."""
 _APART = 4
-"""Factor on `PIECES`: beyond so many runs before joining a command is refused without joining them."""
+"""Factor on `PIECES`: a command that would leave more runs than that, before adjacent ones are joined, is
+refused without joining them."""
 
 Do = Callable[[Request], object]
 Some = Callable[[Request, Runs], object]
@@ -83,7 +84,8 @@ class _Part:
         return self.array.array
 
     def each(self, do: Do, some: Some | None) -> None:
-        """Act on the array or its indices, begun or not. Raises Refusal if nothing could be done."""
+        """Act on the array or its indices, begun (``do``) or not (``some``). Raises the first refusal if
+        nothing could be done."""
         pending = self._state.left if self.wanted is None else indices.both(self._state.left, self.wanted)
         requests, wanted, done = self.tx.site.requests, self.wanted, 0
         seqs = self.tx.site.members.get(self.array.seq, ())

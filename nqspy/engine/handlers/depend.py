@@ -40,8 +40,8 @@ _ENDED_WELL = "ended with exit status 0"
 
 
 def read_after(tx: Transaction, spec: Spec, caller: Caller, more: int = 0) -> Spec:
-    """Return the specification with its attributes ``after:ID:WORD`` as dependencies; it waits for ``more``
-    requests of its own list in addition. Raises Refusal.
+    """Return the specification with its attributes ``after:ID:WORD`` made dependencies; ``more``: number of
+    those on its own list, for the limit. Raises Refusal.
 
     A request can only name existing, that is earlier ones, and nothing is added to ``after`` later: so there
     is no cycle.
@@ -305,7 +305,8 @@ def _emit_never(
     seqs: tuple[Seq, ...],
     what: Consequences,
 ) -> None:
-    """Hold, delete or run requests with a dependency that can never be met, by ``set dependency_failed``."""
+    """Hold, delete or run the requests ``seqs``, which wait for what can never be, as ``set
+    dependency_failed`` says; ``what`` collects the mails."""
     prerequisite = became.seq
     match tx.site.settings.server.dependency_failed:
         case "run":

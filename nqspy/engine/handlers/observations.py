@@ -135,7 +135,8 @@ def _requeue(
     losses: int = 0,
     outputs: tuple[str | None, str | None] = (None, None),
 ) -> None:
-    """Make a request wait again after its attempt ran; ``outputs``: paths of that attempt's output."""
+    """Make a request wait again after its attempt ran. ``outputs``: paths of that attempt's output;
+    ``losses``: attempts lost in a row."""
     tx.emit(ev.Requeued(request.seq, request.attempts, text, used, losses, outputs[0] or "", outputs[1]))
     request_mail.requeued(tx, request, text)
 

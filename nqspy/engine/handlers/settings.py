@@ -106,7 +106,7 @@ def try_changes(
     tx: Transaction, trial: Trial, changes: Iterable[Change], upsert: bool = False, strict: bool = True
 ) -> Trial:
     """Make changes in a trial, on a copy of the settings, and return it; the site stays as it is. Raises
-    Refusal for the first wrong one.
+    Refusal for the first wrong one. ``upsert``: an existing object may be created again.
 
     Not ``strict``: exits that are not loaded may be named (a shift must come into force without them).
     """
@@ -352,7 +352,7 @@ def _check_characters(change: Change) -> None:
 
 
 def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield all texts of a change, each after the path of its setting."""
+    """Yield all texts in a change, paths of settings too, each after the path of its setting."""
     yield path, path
     if isinstance(value, str):
         yield path, value

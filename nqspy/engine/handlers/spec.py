@@ -1,4 +1,4 @@
-"""Checks of a request's words, paths and amounts before any queue is asked; changes by submit exits."""
+"""Checks of a request's words, paths and amounts before a queue is chosen; changes by submit exits."""
 
 from collections.abc import Collection, Sequence
 from operator import attrgetter
@@ -164,7 +164,8 @@ def routed(
     coming: RequestCounts | None = None,
 ) -> str:  # fmt: skip
     """Return the queue in which a submission to a pipe queue ends up now; the pipe queue itself if it is
-    routed later. Raises Refusal if no destination can ever take it."""
+    routed later. ``coming``: requests of its list accepted so far, for quotas. Raises Refusal if no
+    destination can ever take it."""
     target, objections = destination(site, spec, pipe, exits, groups, now, coming)
     if target is None and objections and not any(each.later for each in objections):
         text = "; ".join(each.text for each in objections)

@@ -237,7 +237,8 @@ def _check(
 def _find_room(
     tx: Transaction, spec: Spec, groups: tuple[str, ...], coming: RequestCounts
 ) -> tuple[Spec, str, str]:
-    """Return the specification, the queue that it names, and the one that takes it now. Raises Refusal."""
+    """Return the specification, the queue that it names, and the one that takes it now. ``coming``: requests
+    of its list accepted so far, for quotas. Raises Refusal."""
     queues = tx.site.settings.queues
     queue = queues.get(spec.queue)
     if queue is None:

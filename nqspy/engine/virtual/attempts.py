@@ -15,8 +15,8 @@ ENDLESS = 1 << 62
 
 
 class Run(Struct, frozen=True):
-    """Run of an attempt as if it had the machine alone: wall and CPU time in ms (the difference is its
-    wait for disks), exit status, memory in bytes. ``unlimited``: no limit ends it earlier; ``ending``:
+    """Run of an attempt as if it had the machine alone: wall and CPU time in ms (the difference is its wait
+    for disks), exit status, memory in bytes. ``unlimited``: True if no limit ends it earlier; ``ending``:
     reported at its own end. A wall time of `ENDLESS`: it never ends by itself."""
 
     wall: int

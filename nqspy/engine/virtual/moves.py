@@ -46,7 +46,7 @@ class OutOnly(StateMoves):
         self._per_pe = per_pe
 
     def begin(self, key: Key, pes: int, now: Instant, back: bool = False) -> Instant | None:
-        """Return when the move ends: ``back`` at once, out after the time for its PEs."""
+        """Return the instant at which the move ends: ``back`` at once, out after the time for its PEs."""
         return now if back else Instant(now + round(pes * self._per_pe))
 
 
