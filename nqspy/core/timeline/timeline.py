@@ -258,8 +258,7 @@ class Timeline:
     # ------------------------------------------------------------ changes
 
     def put(self, request: Request, at: int | None, turn: int) -> None:
-        """Hold room for a reservation from ``at`` on (None: at no time yet). ``turn``: as in `Reservation`.
-        """
+        """Hold room for a reservation from ``at`` on; None: without a time. ``turn``: as in `Reservation`."""
         begin = FOREVER if at is None else at
         passing = begin < FOREVER and self.spans.is_untimed_before((turn, request.seq))
         self.spans.add(request.seq, self._held(request, begin, turn, passing))
