@@ -66,7 +66,7 @@ class Resume(OfAttempt):
 
 @dataclass(frozen=True, slots=True)
 class Requeue(OfAttempt):
-    """End an attempt, and let its request wait again."""
+    """End an attempt by TERM (then KILL), and let its request wait again."""
 
     cause: Cause
     text: str
@@ -99,7 +99,7 @@ class SetAside(OfAttempt):
 
 @dataclass(frozen=True, slots=True)
 class Kill(OfAttempt):
-    """End an attempt: send TERM, and KILL after ``grace`` ms of real time; ``reason``: its end reason."""
+    """End an attempt: send ``signal``, and KILL after ``grace`` ms (real time); ``reason``: end reason."""
 
     reason: str
     grace: int
@@ -128,7 +128,7 @@ class Reserving(Action):
 
 @dataclass(frozen=True, slots=True)
 class Hold(Action):
-    """Hold a waiting request on behalf of the system."""
+    """Set the hold ``s`` (system) on a waiting request; ``text``: why."""
 
     seq: Seq
     who: str

@@ -21,7 +21,7 @@ class ArraySpec(Struct, frozen=True):
 
 
 class HeldIndices(Struct, frozen=True, omit_defaults=True):
-    """Indices held by these letters, for a reason; ``never``: why they wait in vain (empty: they do not)."""
+    """Indices held by ``letters`` (u, o, s); ``text``: why; ``never``: why they wait in vain, if they do."""
 
     indices: Runs
     letters: str

@@ -21,13 +21,13 @@ Holders = dict[int, tuple[Seq, ...]]
 
 
 def hold(holders: Holders, seq: Seq, pes: Iterable[int]) -> None:
-    """Add a holder to these PEs."""
+    """Add the request ``seq`` to the holders of these PEs."""
     for pe in pes:
         holders[pe] = (*holders.get(pe, ()), seq)
 
 
 def release(holders: Holders, seq: Seq, pes: Iterable[int]) -> None:
-    """Remove a holder from these PEs."""
+    """Remove the request ``seq`` from the holders of these PEs."""
     for pe in pes:
         remaining = tuple([holder for holder in holders.get(pe, ()) if holder != seq])
         if remaining:
@@ -74,10 +74,10 @@ def blocks(pes: Ints) -> tuple[Ints, Ints]:
 
 
 class Board:
-    """The PEs of a domain (the mask ``own``) with their holders; a pass works on its own copy. Nothing may
-    start on ``offline`` ones. ``held``: number of holders of each PE. ``size``: number of the domain's PEs.
-    ``usable``: mask of those not offline. ``having_room``: mask of those with a free slot, of which there are
-    ``free`` (only this class may change the masks)."""
+    """The PEs of a domain (the mask ``own``) with their holders. `Site.board` makes it; a pass changes its
+    own copy. Nothing may start on ``offline`` ones. ``held``: number of holders of each PE. ``size``: number
+    of the domain's PEs. ``usable``: mask of those not offline. ``having_room``: mask of those with a free
+    slot, of which there are ``free`` (only this class may change the masks)."""
 
     __slots__ = ("_made_of", "_offline", "domain", "free", "having_room", "held", "size", "usable")
 

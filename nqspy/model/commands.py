@@ -183,7 +183,7 @@ class PurgeQueue(Command, frozen=True):
 
 
 class CorrectUsage(Command, frozen=True):
-    """Set decayed use of a group with those below it to ``ms``; ``relative``: add ``ms``, to 0 or more."""
+    """Set decayed use of a group with those below it to ``ms``; ``relative``: add ``ms``, not below 0."""
 
     group: str
     ms: int
@@ -216,7 +216,7 @@ class Shutdown(Command, frozen=True):
 
 
 class ListRequests(Query, frozen=True):
-    """Ask for requests as objects (`explain.view`); without a filter: all that have not ended."""
+    """Ask for requests as the objects of ``qstat --json``; without a filter: all that have not ended."""
 
     ids: tuple[str, ...] = ()
     queue: str | None = None

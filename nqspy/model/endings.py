@@ -17,7 +17,7 @@ _PBS = {
 
 
 class End(NamedTuple):
-    """End of a request: the reason, and the exit status or the signal of its script."""
+    """End of a request: reason in one word, and exit status or signal of its script."""
 
     reason: str
     status: int | None = None

@@ -158,7 +158,7 @@ class Ended(AttemptEvent, frozen=True):
 
 
 class Requeued(AttemptEvent, frozen=True):
-    """An attempt ended and its request waits again, with its old date. ``losses``, ``retry``: as in
+    """An attempt ended and its request waits again, with its old date in queue. ``losses``, ``retry``: as in
     `Request`. ``stdout``, ``stderr``: paths of its output, as in `AttemptOutput`; None: it never ran."""
 
     text: str
@@ -190,7 +190,7 @@ class Released(RequestsEvent, frozen=True):
 
 
 class Redated(RequestsEvent, frozen=True):
-    """Waiting requests got a new date in queue, all in one event. ``place``: as in `Redating`."""
+    """Waiting requests got a new date in queue, all in one event. ``cause``, ``place``: as in `Redating`."""
 
     date: Instant
     cause: Seq | None

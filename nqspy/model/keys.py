@@ -19,12 +19,12 @@ def array_key(number: int) -> int:
 
 
 def member(array: int, index: int) -> int:
-    """Return the key of one index of an array."""
+    """Return the key of an index of an array; ``array``: its key or its sequence number."""
     return (index + 1) << _NUMBER_BITS | (array & _NUMBERS)
 
 
 def number_of(seq: int) -> int:
-    """Return the sequence number that people see."""
+    """Return the sequence number in a key, as people see it: 17 of ``17``, ``17[]`` and ``17[3]``."""
     return seq & _NUMBERS
 
 

@@ -34,8 +34,8 @@ _CRASHES = frozenset((4, 5, 6, 7, 8, 11, 31))
 
 
 class Lived(NamedTuple):
-    """Ended run: wall time (ms), the part of its wall limit (thousandths; 0: no limit), and the part of its
-    owner's best guess (thousandths; 0: no guess)."""
+    """Run of a request that ended: wall time (ms), and that as a part of its wall limit (thousandths; 0: it
+    had no limit) and of its owner's best guess (thousandths; 0: no guess)."""
 
     wall: int
     part: int

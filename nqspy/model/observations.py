@@ -35,7 +35,7 @@ class ObservedNote(Observation, frozen=True):
 
 
 class ObservedMovedOut(Observation, frozen=True):
-    """A suspended attempt has moved out: its processes are stopped, and ``paged`` bytes were paged out."""
+    """A suspended attempt has left its PEs: its processes are stopped, and ``paged`` bytes were paged out."""
 
     paged: int = 0
 
@@ -48,7 +48,7 @@ class ObservedExiting(Observation, frozen=True):
 
 
 class ObservedEnded(Observation, frozen=True):
-    """An attempt has ended."""
+    """An attempt has ended; ``ending``: how, with its whole use and its output's paths."""
 
     ending: Ending = Ending("exit", 0)
 
@@ -93,7 +93,7 @@ class SiteObservation(Struct, frozen=True):
 
 
 class ObservedResource(SiteObservation, frozen=True):
-    """The resource of a probe broke, or is well again (after `Probe.fails` or `Probe.recovers` tries)."""
+    """A resource broke, or works again, by the last tries of a probe (`Probe.fails`, `Probe.recovers`)."""
 
     name: str
     state: Health

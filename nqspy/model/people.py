@@ -53,9 +53,9 @@ class Usage:
 
 
 class Caller(Struct, frozen=True):
-    """The caller of a command as the kernel names the peer of the socket, never as a client says. ``groups``:
-    its Unix groups. ``trusted``: the home's owner, root or the daemon itself (shifts, ``queues.d``), which
-    are managers without being named."""
+    """The caller of a command as the kernel names the peer of the socket (`rpc.auth`), never as a client
+    says. ``groups``: its Unix groups. ``trusted``: True for the home's owner, root and the daemon itself
+    (shifts, ``queues.d``), which are managers without being named."""
 
     user: str
     uid: int

@@ -463,7 +463,7 @@ class Request(Struct):
 
     @property
     def shown_state(self) -> State:
-        """State as people see it: an array is running once an index has begun, and never `BEGUN`."""
+        """State as people see it: an array is running once an index has begun; `BEGUN` is shown as held."""
         if self.array is None or self.state is State.ENDED:
             return self.state
         if self.array.begun:

@@ -52,7 +52,8 @@ class Settings:
         return (c for c in self.complexes.values() if queue in c.queues)
 
     def gives_way(self, queue: str) -> bool:
-        """True if a shift that stops a queue may suspend or requeue its running requests."""
+        """True if a shift that stops a queue may suspend or requeue its running requests
+        (`Domain.features`)."""
         domain = self.domains.get(self.queues[queue].domain) if queue in self.queues else None
         return domain is None or domain.lists("shift_end")
 

@@ -201,7 +201,7 @@ class Site:
         return self.settings.server.timezone or self.zone
 
     def id_of(self, seq: Seq) -> str:
-        """Return the full identifier of a request."""
+        """Return the full identifier of a request: ``17.ymp``."""
         return full_id(seq, self.name)
 
     def pes(self) -> int:

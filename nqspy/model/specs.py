@@ -145,5 +145,5 @@ def field_part(option: Option) -> Part:
 
 
 def shown_part(option: Option) -> Part:
-    """Return `field_part`, but for CPU time and memory the limit of a process if the request has none."""
+    """Return `field_part`; of CPU time and memory the limit of a process counts if the request has none."""
     return ("ask", _WANTED[option.path]) if option.path in _WANTED else field_part(option)

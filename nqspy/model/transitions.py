@@ -47,8 +47,8 @@ class Transition(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """Effect of a kind of event on a request. ``states``: those in which it can happen; ``make``: changes the
-    request; ``stays``: True if its state and its place in the queue do not change."""
+    """Effect of a kind of event on a request. ``states``: those in which it can happen; ``make``: function
+    that changes the request; ``stays``: True if its state and its place in the queue do not change."""
 
     states: tuple[State, ...]
     make: Callable[[Request, Any, Instant, Ages], None]
@@ -56,7 +56,7 @@ class Step(Struct, frozen=True):
 
 
 def submitted(event: ev.Submitted, at: Instant) -> Request:
-    """Return the new request that a submission at ``at`` creates."""
+    """Return the request that a submission at the instant ``at`` creates: waiting, held or queued."""
     spec = event.spec
     request = Request(event.seq, spec, event.queue, State(event.state), at, at)
     if spec.after:

@@ -18,7 +18,8 @@ def result_answer(id: int, result: Any) -> bytes:
 
 
 def error_answer(id: int | None, text: str, code: str = "refused", status: int = 1) -> bytes:
-    """Return the answer ``{"id":n,"ok":false,"error":{"text":..,"code":..,"status":..}}``."""
+    """Return the answer ``{"id":n,"ok":false,"error":{"text":..,"code":..,"status":..}}``; ``id`` None: null,
+    because the message had no id that could be read."""
     number = b"null" if id is None else b"%d" % id
     fields = (number, _text(plain(text)), _text(code), status)
     return b'{"id":%b,"ok":false,"error":{"text":%b,"code":%b,"status":%d}}\n' % fields

@@ -85,7 +85,7 @@ def blob_line(row: Row) -> str:
 
 
 def blob_of(line: bytes) -> bytes:
-    """Return the script or environment (unpacked bytes) that a line of a file holds."""
+    """Return the script, environment or exit file (unpacked bytes) that a line of a file holds."""
     found = json.loads(line)
     return blob_body(base64.b64decode(found["body"]), found["codec"])
 

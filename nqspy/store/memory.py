@@ -57,7 +57,7 @@ class MemoryJournal(Unwritten):
         return self._keys.get((owner, key))
 
     def blob(self, digest: str) -> bytes:
-        """Return the script or environment with this digest. Raises KeyError if it is not stored."""
+        """Return the script, environment or exit with this digest. Raises KeyError if it is not stored."""
         return self._blobs[digest]
 
     def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:

@@ -58,7 +58,7 @@ class SettingsRow(peewee.Model):
 
 
 class BlobRow(peewee.Model):
-    """Table ``blobs``: scripts and environments by content hash; ``codec`` is empty or ``zlib``."""
+    """Table ``blobs``: scripts, environments and exit files by content hash; ``codec``: empty or ``zlib``."""
 
     digest = peewee.TextField(primary_key=True)
     body = peewee.BlobField()

@@ -34,7 +34,7 @@ def local_time(site: Site, now: Instant) -> datetime:
 
 
 def end_of_shift(site: Site, now: Instant) -> Instant | None:
-    """Return when another shift than the present one begins, as far as known; None: none does."""
+    """Return the instant (ms) at which another shift than the present one begins; None: none does."""
     state, zone = site.shift, site.timezone
     if state.until is not None and state.until > now:
         return state.until

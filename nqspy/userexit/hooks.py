@@ -52,7 +52,8 @@ class Hook:
         self._quiet = name == "jobselect" and not exit.module.forces
 
     def run(self, args: tuple[Any, ...]) -> Any:
-        """Call the function and return its checked answer; the caller runs all of this under the guard."""
+        """Call the function with those of the hook's arguments ``args`` that it takes, and return its checked
+        answer. The caller runs all of this under the guard."""
         # Local names: calls as methods would be looked up each time.
         function, picks, check = self.function, self._picks, self.check
         answer = check(function(*picks(args)), args)

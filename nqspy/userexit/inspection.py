@@ -41,8 +41,8 @@ class _Unknown:
 def inspect_module(
     module: Module, source: bytes, fields: typing.Iterable[str], submit_field: str
 ) -> Iterator[Problem]:
-    """Yield the errors in the code of a loaded module, by line. ``fields``: of a request; ``submit_field``:
-    the one that only submit exits see."""
+    """Yield the errors in the code of a loaded module, by line. ``fields``: names of a request's fields;
+    ``submit_field``: the one that only submit exits see."""
     tree, requests = ast.parse(source), tuple(fields)
     imported = [alias.name for node in tree.body if isinstance(node, ast.ImportFrom)
                 for alias in node.names if alias.asname is None and alias.name.islower()]  # fmt: skip
