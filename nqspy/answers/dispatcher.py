@@ -106,7 +106,7 @@ class Dispatcher:
         return CommandAsked(command, asked.caller, Pending(asked))
 
     def hold_back(self) -> None:
-        """From now on, until `let_go`, store commands that need the exits: these are not loaded yet."""
+        """Store, until `let_go`, all commands that need the exits: these are not loaded yet."""
         self._deferred = []
 
     def let_go(self) -> list[CommandAsked]:

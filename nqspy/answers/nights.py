@@ -90,7 +90,7 @@ def picture_of(reported: ev.Reported) -> Picture:
 
 
 def event_of(picture: Picture, day: str, files: Iterable[str], mails: int) -> ev.Reported:
-    """Return the event that stores a picture, the report's ``files``, the number of ``mails``; ``day``: ISO
+    """Return the event that stores a picture, the report's ``files``, count of ``mails``; ``day``: ISO
     date."""
     own = tuple((seq, *named) for seq, named in picture.own.items())
     closing = tuple((queue, *named) for queue, named in picture.closing.items())
