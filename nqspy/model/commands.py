@@ -97,14 +97,15 @@ class Delete(RequestsCommand, frozen=True):
 
 
 class HoldRequests(RequestsCommand, frozen=True):
-    """Hold waiting requests. ``letter``: one or more of u, o, s; "n": no hold; None: by the caller's role."""
+    """Hold waiting requests. ``letter``: some of u, o, s; "n": none; None: u, or o on requests of others."""
 
     cmd: ClassVar[str] = "hold"
     letter: str | None = None
 
 
 class ReleaseRequests(RequestsCommand, frozen=True):
-    """Remove holds of these letters (None: by the caller's role). ``lenient``: one not held is no failure."""
+    """Remove holds of these letters (None: all that the caller may remove) from requests. ``lenient``: a
+    request that is not held is no failure."""
 
     cmd: ClassVar[str] = "release"
     letter: str | None = None
@@ -210,7 +211,7 @@ class ReloadQueues(Command, frozen=True):
 
 
 class Shutdown(Command, frozen=True):
-    """Stop the daemon: running requests run on (default), are awaited (``drain``) or queued (``requeue``)."""
+    """Stop the daemon: running requests run on (default), are awaited (``drain``) or requeued."""
 
     mode: Literal["leave", "drain", "requeue"] = "leave"
 

@@ -290,7 +290,8 @@ def _concerned(
     touched: Collection[str] | None,
     names: Callable[[T], Collection[str | None]],
 ) -> list[T]:
-    """Return all objects (``touched`` None), or the touched ones and those that name a deleted one."""
+    """Return all objects (``touched`` None), or the touched ones of the kind ``head`` and those that refer to
+    a deleted one. ``names``: returns the names that an object refers to."""
     if touched is None:
         return list(objects.values())
     own = sorted(path.partition("/")[2] for path in touched if path.startswith(f"{head}/"))

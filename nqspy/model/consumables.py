@@ -25,7 +25,7 @@ UnitHolders = dict[str, dict[str, Seq]]
 
 @dataclass(slots=True)
 class Consumable:
-    """A resource given out in units. Its units are named (``units``), counted (``count``) or found."""
+    """A resource given out in units: named ones (``units``), numbered ones (``count``), or devices found."""
 
     name: str
     units: tuple[str, ...] = setting(

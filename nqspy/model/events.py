@@ -329,7 +329,7 @@ class ShiftFailed(Event, frozen=True):
 
 
 class SettingsChanged(Event, frozen=True):
-    """Settings were changed, by all of these changes. ``source``: file or shift that has them, if any."""
+    """Settings were changed, by all of these changes. ``source``: where these come from, such as a file."""
 
     changes: tuple[Change, ...]
     who: str = ""

@@ -163,11 +163,11 @@ def with_move(moves: Sequence[MeasuredMove], pes: int, duration: int) -> tuple[M
 
 
 def mean_move(moves: Sequence[MeasuredMove]) -> float | None:
-    """Return the mean time (ms) of a move for each PE that was left; None: there was no move."""
+    """Return the mean time (ms) of the moves per PE that was left; None: there was no move."""
     pes = sum(pes for pes, _ in moves)
     return sum(duration for _, duration in moves) / pes if pes else None
 
 
 def slowest_move(moves: Sequence[MeasuredMove]) -> float | None:
-    """Return the time (ms) for each PE of the move that was slowest for its PEs; None: there was no move."""
+    """Return the greatest time per PE (ms) of one of the moves; None: there was no move."""
     return max((duration / pes for pes, duration in moves if pes), default=None)

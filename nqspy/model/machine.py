@@ -177,7 +177,7 @@ class ExitSettings:
 
 
 def set_offline(machine: Machine, pes: int) -> tuple[int, ...]:
-    """Return the PEs below ``pes`` that are set offline."""
+    """Return the PEs with numbers below ``pes`` that ``machine offline`` names."""
     return tuple(pe for pe in numbers(machine.offline) if pe < pes) if machine.offline else ()
 
 

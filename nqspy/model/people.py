@@ -139,7 +139,8 @@ def _parent(group: Group, groups: Mapping[str, Group]) -> str | None:
 def walk(
     groups: Mapping[str, Group], parent: str | None = None, depth: int = 0
 ) -> Iterator[tuple[Group, int]]:
-    """Yield the groups of the share tree, parents before children, each with its depth below the root."""
+    """Yield the groups of the share tree below ``parent`` (None: all), parents before children, each with its
+    depth. ``depth``: that of the groups directly below ``parent``."""
     for group in groups.values():
         if group.parent == parent:
             yield group, depth

@@ -165,7 +165,7 @@ class Queue(RunningLimits):
 
 
 def is_heeded(kind: str, path: str) -> bool:
-    """True if queues of a kind (``batch`` or ``pipe``) use the setting at that path below them."""
+    """True if queues of a kind (``batch`` or ``pipe``) use the setting at that path, or it is unknown."""
     info = declared(Queue).get(path)
     return info is None or info.pipes == "too" or (info.pipes == "only") == (kind == "pipe")
 

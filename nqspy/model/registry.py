@@ -145,7 +145,7 @@ def _days_are_one_thing(settings: Settings, touched: Collection[str] | None) -> 
 
 
 def _vet_offline(site: Site, settings: Settings, change: Change) -> None:
-    """Raise BadValue for PEs set offline that a machine with as many PEs as CPUs does not have."""
+    """Raise BadValue if a change sets PEs offline that do not exist on a machine with ``pes=auto``."""
     given, pes = brought(change).get("offline"), len(site.found.cpus)
     named = tuple(each for each in listed_in(given) if isinstance(each, str))
     beyond = [pe for pe in numbers(named) if pe >= pes] if settings.machine.pes is None else []

@@ -17,7 +17,8 @@ from nqspy.model.shapes import Layout, Sizes, reckoned, wall_by_speedup
 
 
 def on_size(spec: Spec, pes: int) -> Spec:
-    """Return a moldable specification that asks for its size ``pes`` and its time; others unchanged."""
+    """Return a moldable specification that asks for ``pes`` PEs and the wall limit on them; unchanged if
+    ``pes`` is none of its sizes."""
     mold = spec.mold
     if mold is None or pes not in mold.sizes:
         return spec

@@ -126,12 +126,12 @@ def some_of(things: Sequence[T], most: int, name_of: Callable[[T], str] = str) -
 
 
 def percent(part: float | None) -> str:
-    """Return a fraction as per cent, ``12.5``; ``-`` for None."""
+    """Return a fraction (0 to 1) as text in per cent: ``12.5``; ``-`` for None."""
     return "-" if part is None else f"{part * 100:.1f}"
 
 
 def points(deviation: float | None) -> str:
-    """Return a deviation in percentage points, ``+1.5``; ``-`` for None."""
+    """Return a deviation, given in percentage points, as text: ``+1.5``; ``-`` for None."""
     return "-" if deviation is None else f"{deviation:+.1f}"
 
 

@@ -212,7 +212,7 @@ def changed(node: Any) -> Iterator[tuple[str, Declared, Any]]:
 
 
 def list_at(node: Any, path: str) -> tuple[str, ...] | None:
-    """Return the list of words at a path below an object; None: the setting is no list or does not exist."""
+    """Return the list of names or cron times at a path below an object; None: there is no such list."""
     info = declared(type(node)).get(path) if node is not None else None
     found: tuple[str, ...] | None = get(node, path) if info and info.unit in ("names", "crons") else None
     return found

@@ -65,7 +65,8 @@ def pieces_answer(
 
 
 def reference(number: int) -> bytes:
-    """Return the mark that stands in a piece for a shared part: characters that no text has (`plain`)."""
+    """Return the mark that stands in a piece for the shared text at this place (from 0): characters that no
+    other text has (`plain`)."""
     return b"\\u0001%d\\u0001" % number
 
 

@@ -299,7 +299,7 @@ class ServedConnection(asyncio.Protocol):
             self.finish()
 
     def eof_received(self) -> bool:
-        """Note that the client sends no more; return True, so that its answers are still sent."""
+        """Note that the client sends no more; return True (keep the connection open) if answers are due."""
         if (self._pending or self._arrived) and not self.closed:
             self._half_open = self._server.time()
         return self._half_open is not None

@@ -90,7 +90,7 @@ class PassingJournal(MemoryJournal):
         self._used = False
 
     def commit(self, batch: Batch, site: Site) -> None:
-        """Report the events and clear ``site.touched``."""
+        """Pass the events to ``report``, and clear ``site.touched``."""
         self._used = True
         self._report(batch.events)
         site.touched.clear()

@@ -96,7 +96,8 @@ def _write_note(path: Path, note: Rewound) -> None:
 
 
 def _move_away(path: Path, date: str) -> Path | None:
-    """Rename the database with its log; the waiting copy keeps a daemon from making a new database."""
+    """Rename the database with its log, and return its new path (None: there was none). The waiting copy
+    keeps a daemon from making a new database meanwhile."""
     moved = path.with_name(f"{path.name}.before-restore-{date}")
     number = 1
     while moved.exists():

@@ -194,14 +194,15 @@ SHORT = 500
 
 
 def check_jobselect(answer: Any, _: tuple[Any, ...]) -> Answer | None:
-    """Return a jobselect answer: None, force(), refuse(...), never(...), hold_line(...). Raises Nonsense."""
+    """Return a right answer of jobselect: None, force(), refuse(...), never(...) or hold_line(...). Raises
+    Nonsense for any other."""
     if answer is None or type(answer) is Answer:
         return answer
     raise _nonsense("jobselect", "None, force(), refuse(...), never(...) or hold_line(...)", answer)
 
 
 def check_submit(answer: Any, _: tuple[Any, ...]) -> Answer | Changes | None:
-    """Return an answer of submit: None, refuse(...), never(...) or changes(...). Raises Nonsense."""
+    """Return a right answer of submit: None, refuse(), never(), changes(). Raises Nonsense for others."""
     if answer is None or type(answer) is Changes:
         return answer
     if type(answer) is Answer and answer.verdict in ("refuse", "never"):
@@ -210,7 +211,7 @@ def check_submit(answer: Any, _: tuple[Any, ...]) -> Answer | Changes | None:
 
 
 def check_elected(answer: Any, args: tuple[Any, ...]) -> tuple[Redate, ...]:
-    """Return the redatings that elected answered, without the chosen request. Raises Nonsense."""
+    """Return the redatings in a right answer of elected, without the chosen request; else raise Nonsense."""
     request, _view, now = args
     if answer is None:
         return ()
@@ -223,7 +224,7 @@ def check_elected(answer: Any, args: tuple[Any, ...]) -> tuple[Redate, ...]:
 
 
 def check_shrpri(answer: Any, _: tuple[Any, ...]) -> float | None:
-    """Return an answer of shrpri: a finite number from 0, or None. Raises Nonsense."""
+    """Return a right answer of shrpri: a finite number from 0, or None. Raises Nonsense for any other."""
     if answer is None or (type(answer) is float and 0 <= answer < math.inf):
         return answer
     if isinstance(answer, bool) or not isinstance(answer, (int, float)) or not 0 <= answer < math.inf:
@@ -232,7 +233,7 @@ def check_shrpri(answer: Any, _: tuple[Any, ...]) -> float | None:
 
 
 def check_route(answer: Any, args: tuple[Any, ...]) -> tuple[str, ...] | None:
-    """Return an answer of route: some of the destinations in any order, or None. Raises Nonsense."""
+    """Return a right answer of route: some of the destinations in any order, or None; else raise Nonsense."""
     destinations: Sequence[str] = args[1]
     if answer is None:
         return None

@@ -41,7 +41,8 @@ class Mark(Struct, frozen=True):
         return Instant(self.at + RETRY)
 
     def holds(self, now: Instant, really: Instant | None = None) -> bool:
-        """True if the back-off still lasts at ``now``; ``really``: present instant in a simulation ahead."""
+        """True if the back-off still lasts at ``now``. ``really``: in a simulation ahead the present instant,
+        by which back-offs after lost processes are judged; else None."""
         return 0 <= (really if self.lost and really is not None else now) - self.at < RETRY
 
 
@@ -80,8 +81,9 @@ class Record:
             self.changes += 1
 
     def failed(self, subject: Subject, owner: str, now: Instant, text: str) -> bool:
-        """Count a failed call. Return True at the fifth different request in a row, if these have two owners
-        or more: the exit is switched off. If all are of ``owner``, a back-off begins for that owner."""
+        """Count a failed call, and begin a back-off for its subject. Return True at the fifth different
+        request in a row, if these have two owners or more: the exit is switched off. If all are of ``owner``,
+        a back-off begins for that owner too."""
         self.failures += 1
         self.changes += 1
         if subject is None or (subject, owner) not in self._row:
@@ -169,7 +171,7 @@ class Trace:
             del last[next(iter(last))]
 
     def dump(self) -> list[tuple[int, str, str, int, str | None, str | None]]:
-        """Return all answers as texts, earliest first."""
+        """Return all answers, earliest first: (request, exit, hook, ms, answer as text, error)."""
         return [
             (seq, exit, hook, int(at), _cut(_shown(answer)), _cut(error))
             for (seq, exit, hook), (at, answer, error) in self._last.items()

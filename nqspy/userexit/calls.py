@@ -120,7 +120,7 @@ def whose(args: tuple[Any, ...]) -> str:
 
 
 def back_off_text(owner: str, mark: Mark | None, zone: str) -> str:
-    """Return text behind "exit NAME failed ": when it is asked again, rounded up; empty: no back-off."""
+    """Return text behind "exit NAME failed ": when it is asked again, to the minute; empty: no back-off."""
     if mark is None:
         return ""
     when = local(Instant(mark.until - 1), zone) + timedelta(minutes=1)

@@ -219,7 +219,7 @@ class _Body(ast.NodeVisitor):
                     self._wrong(node, str(error))
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        """Do nothing: its kinds are unknown."""
+        """Skip an async function: the kinds of its values are unknown."""
 
 
 # ---------------------------------------------------------------- kinds
