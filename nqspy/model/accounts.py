@@ -102,8 +102,8 @@ def account_of(accounts: dict[str, Account], key: str) -> Account:
 
 @dataclass(slots=True)
 class DomainPast:
-    """Other data on which the quotas of a domain rest. ``runs``: wall times (ms) of its last 20 requests that
-    ended; ``spent``: whole charge of its groups so far (`balance.Level`)."""
+    """Other data on which the quotas of a domain rest (`Site.past`). ``runs``: wall times (ms) of its last 20
+    requests that ended; ``spent``: whole charge of its groups so far (`balance.Level`)."""
 
     runs: list[int] = field(default_factory=list)
     spent: float = 0.0

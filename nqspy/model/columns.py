@@ -192,13 +192,13 @@ class _Column:
 
 
 class Columns:
-    """Columns over the queued requests of one queue; each property is an array of ``len(self)`` values, one
-    for each row. ``cpu``, ``wall`` (ms) and ``memory`` (bytes): infinite without a finite limit in the
-    request. ``date``: date in queue (ms). ``count``: starts that it is ready for (of an array; else 1).
-    ``turn``: order within a date (`turn_of`). ``given``: 1 if the owner gave the name. ``owner``, ``group``,
-    ``name``, ``pair`` (owner in group), ``needs``: numbers of a `Dictionary`. ``contract``: 1 if it may start
-    in a short hole (`Spec.contract`). ``priority``: by ``qsub -p``, 0: none; ``prioritised``: number of rows
-    with another one. ``version`` rises with every change."""
+    """Columns over the queued requests of one queue (`Site.waiting`); each property is an array of
+    ``len(self)`` values, one for each row. ``cpu``, ``wall`` (ms) and ``memory`` (bytes): infinite without a
+    finite limit in the request. ``date``: date in queue (ms). ``count``: starts that it is ready for (of an
+    array; else 1). ``turn``: order within a date (`turn_of`). ``given``: 1 if the owner gave the name.
+    ``owner``, ``group``, ``name``, ``pair`` (owner in group), ``needs``: numbers of a `Dictionary`.
+    ``contract``: 1 if it may start in a short hole (`Spec.contract`). ``priority``: by ``qsub -p``, 0: none;
+    ``prioritised``: number of rows with another one. ``version`` rises with every change."""
 
     __slots__ = (
         "__dict__", "_arrays", "_counted", "_least", "_length", "_most", "_pairs", "_rows", "_summed",

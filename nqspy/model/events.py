@@ -41,7 +41,7 @@ class Event(Struct, frozen=True, omit_defaults=True):
 
 
 class Recorded(Struct, frozen=True):
-    """An event with its number (from 1, without gaps) and the instant at which it happened."""
+    """An event as the journal holds it: with its number (from 1, without gaps) and its instant."""
 
     n: int
     at: Instant

@@ -94,9 +94,9 @@ Level = Literal["high", "tight", "calm"]
 
 
 class Pressure(Struct, frozen=True):
-    """State of the machine's memory by the last event on it. ``used``: per cent in use of ``total`` bytes;
-    ``resident``: bytes in memory by request; ``people``: True if people work at a terminal. ``answered``: a
-    request gave way or returned since then, so the next decision needs a new reading."""
+    """State of the machine's memory by the last event on it (`Site.pressure`). ``used``: per cent in use of
+    ``total`` bytes; ``resident``: bytes in memory by request; ``people``: True if people work at a terminal.
+    ``answered``: a request gave way or returned since then, so the next decision needs a new reading."""
 
     level: Level = "calm"
     at: Instant = Instant(0)

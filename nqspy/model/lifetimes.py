@@ -58,9 +58,9 @@ class Lifetime(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Lifetimes:
-    """Run times of ended requests by key, in the order of their last ends (``known``). ``wider``: the last
-    runs of each wider kind; after a restart it is rebuilt from the keys, one after another. ``closed``: True
-    in a simulation: nothing more is recorded, because its results are no evidence."""
+    """Run times of ended requests (`Site.lifetimes`). ``known``: by key, in the order of their last ends.
+    ``wider``: the last runs of each wider kind; after a restart it is rebuilt from the keys, one after
+    another. ``closed``: True in a simulation, which records nothing more: its results are no evidence."""
 
     known: dict[Key, Lifetime] = field(default_factory=dict)
     closed: bool = field(default=False, compare=False)

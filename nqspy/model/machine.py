@@ -53,8 +53,8 @@ class Device(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """Machine as the executor found it. ``cpus``: CPU number of each PE; ``memory``: bytes; ``offline``: PEs
-    that lack their CPU now; ``devices``: those that can be given out (`consumables`)."""
+    """Machine as the executor found it (`Site.found`). ``cpus``: CPU number of each PE; ``memory``: bytes;
+    ``offline``: PEs that lack their CPU now; ``devices``: those that can be given out (`consumables`)."""
 
     cpus: tuple[int, ...] = (0, 1)
     memory: int = 0

@@ -87,7 +87,8 @@ def values_by_shifts(shifts: Iterable[Shift], path: str) -> Iterator[Any]:
 
 
 class UpcomingStop(Struct, frozen=True):
-    """Next stop of a queue by a shift; ``spill``: as in `Shift`; ``clock``: the time as text for people."""
+    """Next stop of a queue by a shift (`Site.upcoming_stops`): its instant, ``shift``, and ``spill`` as in
+    `Shift`; ``clock``: the time as text for people."""
 
     at: Instant
     shift: str
@@ -108,9 +109,9 @@ class Calendar:
 
 @dataclass(slots=True)
 class ShiftState:
-    """The shift in force, ``since`` when. ``fired``: instant of the firing last applied. ``manual``: an
-    operator switched to it, ``until`` an instant if given. ``failed``: a shift that could not be put in
-    force, and why (``failed_text``, a whole sentence)."""
+    """The shift in force (`Site.shift`), ``since`` when. ``fired``: instant of the firing last applied.
+    ``manual``: an operator switched to it, ``until`` an instant if given. ``failed``: a shift that could not
+    be put in force, and why (``failed_text``, a whole sentence)."""
 
     current: str | None = None
     fired: Instant | None = None

@@ -30,8 +30,8 @@ _STANDARD = Domain(APPLICATION)
 
 @dataclass(slots=True)
 class RequestCounts:
-    """Numbers of requests that have not ended: in all, by owner, by queue, and by (queue, owner). An array
-    counts as its indices that have not begun. An owner or queue without requests has no entry."""
+    """Numbers of requests that have not ended (`Site.tally`): in all, by owner, by queue, by (queue, owner).
+    An array counts as its indices that have not begun. An owner or queue without requests has no entry."""
 
     total: int = 0
     owners: dict[str, int] = field(default_factory=dict)

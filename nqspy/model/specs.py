@@ -97,7 +97,7 @@ _values = attrgetter(*_NAMES)
 
 
 class Shared:
-    """Store of parts of specifications, so that equal parts are one object."""
+    """Store of parts of specifications, so that equal parts are one object, which saves memory."""
 
     def __init__(self) -> None:
         self._parts: dict[Any, Any] = {}

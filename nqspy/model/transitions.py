@@ -40,7 +40,7 @@ Ages = Callable[[Request], bool]
 
 
 class Transition(Struct, frozen=True):
-    """A request to which an event has happened, and its state before the event."""
+    """A request to which an event has happened, and its state before; `lifecycle.apply` returns these."""
 
     request: Request
     before: State

@@ -30,9 +30,9 @@ expressions; amounts tuple of texts like ``gpu=2``."""
 class Declared:
     """Declaration of a setting: unit, default, sentence, bounds (inclusive), name. ``words``: the only texts
     allowed, alone or in a list; ``fixed``: always on, so never in a list. ``pipes``: for queues, if pipe
-    queues use it. ``operator``: operators may change it too. ``nothing``: word for no value, if bounds
-    exclude it. ``guard``: why only root and the home's owner may change it (empty: managers may);
-    ``unguarded``: pattern of texts that managers may set all the same. ``distinct``: no word twice."""
+    queues use it. ``operator``: operators may change it too. ``nothing``: word for no value, which is allowed
+    then. ``guard``: why only root and the home's owner may change it (empty: managers may); ``unguarded``:
+    pattern of texts that managers may set all the same. ``distinct``: no word twice."""
 
     unit: Unit
     default: Any

@@ -51,7 +51,8 @@ class CommitStep:
     """Changes of one commit in the stored bytes, cached once it is durable. ``refs``: change in the number of
     requests not ended, by pair; ``new``: pairs perhaps not stored yet; ``ran``: pairs of requests that were
     started; ``removed``: pairs to delete; ``texts``: bytes of large specifications; ``sizes``: bytes more or
-    less by owner; ``dropped``: deleted blobs; ``arrays``: texts of ended arrays, each with its count."""
+    less by owner; ``dropped``: deleted blobs; ``arrays``: texts of ended arrays, and how often each
+    counts."""
 
     refs: Counter[Pair] = field(default_factory=Counter)
     new: list[Pair] = field(default_factory=list)

@@ -48,8 +48,8 @@ class Mark(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Record:
-    """Figures and failures of one hook of an exit. Times in ns of real time. ``changes``: how often its
-    failures in a row changed; ``marked``: there may be back-offs (`back_off_of`, `skipped`)."""
+    """Figures and failures of one hook of an exit (`Hook.record`). Times in ns of real time. ``changes``: how
+    often its failures in a row changed; ``marked``: there may be back-offs (`back_off_of`, `skipped`)."""
 
     calls: int = 0
     failures: int = 0
