@@ -24,7 +24,17 @@ def check_site(site: Site) -> None:
     ensure(set(site.started) == started, "started index is wrong")
     paused = {s for s in started if site.started[s].state is State.SUSPENDED}
     ensure(set(site.paused) == paused, "the index of suspended requests is wrong")
-    _check_pes(site)
+    holding: Holders = {}
+    for request in site.started.values():
+        if not request.pes_released:
+            board.hold(holding, request.seq, request.pes)
+    found = {pe: sorted(holders) for pe, holders in site.holders.items()}
+    ensure(found == {pe: sorted(holders) for pe, holders in holding.items()}, "the board is wrong")
+    overfull = any(site.board(name).overfull() for name in site.domains()) if found else False
+    ensure(not overfull, "a PE was given too often")
+    for domain in map(site.domain, site.domains()):
+        anew = board.Board(domain, site.pes_of(domain), site.holders, site.offline())
+        ensure(site.board(domain.name).is_like(anew), "a board is not up to date")
     going = (request for request in site.started.values() if request.state is not State.EXITING)
     holders = [(request.seq, request.units, request.spec.ask.consumables) for request in going]
     wrong = next(consumables.wrong(holders, site.units, site.away), "")
@@ -79,20 +89,6 @@ def _check_links(site: Site) -> None:
     ensure(site.writers == writers, "the index of output files is wrong")
     reserved = {r.seq for r in site.requests.values() if r.reservation is not None}
     ensure(reserved == site.reserved.keys(), "the index of reserved starts is wrong")
-
-
-def _check_pes(site: Site) -> None:
-    expected: Holders = {}
-    for request in site.started.values():
-        if not request.pes_released:
-            board.hold(expected, request.seq, request.pes)
-    found = {pe: sorted(holders) for pe, holders in site.holders.items()}
-    ensure(found == {pe: sorted(holders) for pe, holders in expected.items()}, "the board is wrong")
-    overfull = any(site.board(name).overfull() for name in site.domains()) if found else False
-    ensure(not overfull, "a PE was given too often")
-    for domain in map(site.domain, site.domains()):
-        anew = board.Board(domain, site.pes_of(domain), site.holders, site.offline())
-        ensure(site.board(domain.name).is_like(anew), "a board is not up to date")
 
 
 def check_array(request: Request, members: Iterable[Seq]) -> None:

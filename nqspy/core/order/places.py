@@ -129,8 +129,11 @@ class _Run:
         line, gate, columns = self._line, self._gate, self._line.columns
         rank, is_strict = columns.rank, line.queue.backfill == "none"
         started = [row for row in plain[: int((rank == NOW).sum())] if rank[row] == NOW]
-        if is_strict:
-            started += [*(row for row in plain if rank[row] == NEXT), *self._reserved()]
+        if is_strict:  # then come those scheduled *next*, then those with a reservation, the earliest first
+            rows = filter(line.is_remaining, gate.reserved.rows(line.queue.name))
+            reserved = [request for row in rows if (request := columns.request(row)).rank < NEXT]
+            reserved.sort(key=lambda each: (time_of(each), turn_of(each)))
+            started += [row for row in plain if rank[row] == NEXT] + [each.slot for each in reserved]
         for row in started:
             self._start(row)
         if line.shares is None and not self._electing and not is_strict:
@@ -147,13 +150,6 @@ class _Run:
             started.append(best)
             self._start(best)
         return started
-
-    def _reserved(self) -> list[int]:
-        """Return the rows with a reservation, the earliest first, but not those scheduled *next* or *now*."""
-        line = self._line
-        rows = filter(line.is_remaining, self._gate.reserved.rows(line.queue.name))
-        waiting = [request for row in rows if (request := line.columns.request(row)).rank < NEXT]
-        return [each.slot for each in sorted(waiting, key=lambda each: (time_of(each), turn_of(each)))]
 
     def _start(self, row: int) -> None:
         line, draft = self._line, self._draft

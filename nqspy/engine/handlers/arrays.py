@@ -91,7 +91,13 @@ class _Part:
         seqs = self.tx.site.members.get(self.array.seq, ())
         members = [requests[s] for s in seqs if wanted is None or indices.has(wanted, index_of(s) or 0)]
         if pending and pending != self._state.left:
-            _need_few_pieces(self.tx, self.array, pending)
+            # Without these the array may not have too many runs: each change stores them.
+            kinds = (self._state.left, self._state.ready, *(held.indices for held in self._state.held))
+            most = max(sum(map(len, kinds)), PIECES)
+            apart = chain.from_iterable(indices.pieces(kind, pending) for kind in kinds)
+            many = len(list(islice(apart, _APART * most + 1))) > _APART * most
+            if many or sum(len(indices.minus(kind, pending)) for kind in kinds) + len(pending) > most:
+                raise Refusal("many_pieces", id=self.tx.site.id_of(self.array.seq), most=PIECES)
         if pending:
             whole = self.wanted is None or (not members and pending == self._state.left)
             done += self._do(() if whole else pending, do, some)
@@ -157,18 +163,6 @@ def _part_named(tx: Transaction, text: str, caller: Caller) -> _Part | None:
     if strange := indices.brief(indices.pieces(wanted, known)):
         raise Refusal("no_such_index", id=tx.site.id_of(array.seq), some=strange, known=indices.brief(known))
     return _Part(tx, array, wanted)
-
-
-def _need_few_pieces(tx: Transaction, array: Request, pending: Runs) -> None:
-    """Raise Refusal if the array would have too many runs without ``pending``: each change stores them."""
-    assert array.array is not None
-    state = array.array
-    kinds = (state.left, state.ready, *(held.indices for held in state.held))
-    most = max(sum(map(len, kinds)), PIECES)
-    apart = chain.from_iterable(indices.pieces(kind, pending) for kind in kinds)
-    many = len(list(islice(apart, _APART * most + 1))) > _APART * most
-    if many or sum(len(indices.minus(kind, pending)) for kind in kinds) + len(pending) > most:
-        raise Refusal("many_pieces", id=tx.site.id_of(array.seq), most=PIECES)
 
 
 def parted(tx: Transaction, array: Request, pending: Runs) -> Iterator[Request]:

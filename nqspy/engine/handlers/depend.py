@@ -265,13 +265,25 @@ def _notify_each(
 def _notify(
     tx: Transaction, prerequisite: Seq, judgement: Judgement, seqs: Iterable[Seq], what: Consequences
 ) -> None:
-    text = f"{tx.site.id_of(prerequisite)} {judgement.text}"
+    text, became = f"{tx.site.id_of(prerequisite)} {judgement.text}", judgement.of(prerequisite)
     met = _awaiting(tx, prerequisite, judgement.met, seqs)
     if met:
-        _emit_met(tx, judgement.of(prerequisite), judgement.met, text, met)
-    never = _awaiting(tx, prerequisite, judgement.never, seqs)
-    if never:
-        _emit_never(tx, judgement.of(prerequisite), judgement.never, text, never, what)
+        _emit_met(tx, became, judgement.met, text, met)
+    words = judgement.never
+    never = _awaiting(tx, prerequisite, words, seqs)
+    policy = tx.site.settings.server.dependency_failed
+    if never and policy == "run":
+        _emit_met(tx, became, words, f"{text}; it runs all the same", never)
+    elif never and policy == "delete":
+        for request in map(tx.site.requests.__getitem__, never):
+            asked = (Dependency(prerequisite, word) for word in words)
+            missed = " or ".join(awaited(tx.site, each) for each in asked if each in request.unmet)
+            what.deletes(request, prerequisite, text)
+            drop(tx, request, WHO, f"{text}; it waited until {missed}", notify=False)
+    elif never:
+        for seq in never:
+            what.holds(tx.site.requests[seq], prerequisite, text)
+        tx.emit(DependencyFailed(never, prerequisite, words, f"can never start: {text}"))
 
 
 def _emit_met(
@@ -295,30 +307,3 @@ def _awaiting(
     wanted = {Dependency(prerequisite, word) for word in words}
     requests = tx.site.requests
     return tuple(seq for seq in seqs if seq in requests and not wanted.isdisjoint(requests[seq].unmet))
-
-
-def _emit_never(
-    tx: Transaction,
-    became: Prerequisite,
-    words: tuple[AfterWord, ...],
-    text: str,
-    seqs: tuple[Seq, ...],
-    what: Consequences,
-) -> None:
-    """Hold, delete or run the requests ``seqs``, which wait for what can never be, as ``set
-    dependency_failed`` says; ``what`` collects the mails."""
-    prerequisite = became.seq
-    match tx.site.settings.server.dependency_failed:
-        case "run":
-            _emit_met(tx, became, words, f"{text}; it runs all the same", seqs)
-        case "delete":
-            for request in map(tx.site.requests.__getitem__, seqs):
-                asked = (Dependency(prerequisite, word) for word in words)
-                missed = " or ".join(awaited(tx.site, each) for each in asked if each in request.unmet)
-                what.deletes(request, prerequisite, text)
-                drop(tx, request, WHO, f"{text}; it waited until {missed}", notify=False)
-        case _:
-            for seq in seqs:
-                what.holds(tx.site.requests[seq], prerequisite, text)
-            never = f"can never start: {text}"
-            tx.emit(DependencyFailed(seqs, prerequisite, words, never))

@@ -154,7 +154,14 @@ def _check_change(tx: Transaction, settings: Settings, change: Change) -> None:
         if count := tx.site.count(name):
             raise BadValue(f"queue {name} still has requests ({count}); move or delete them first")
     elif head == "shift" and change.op in ("create", "set", "add"):
-        _check_shift(tx, settings, change)
+        create, values = change.op == "create", registry.brought(change)
+        for each in commands_of(_members(values.get("commands"))) if create else ():
+            if not isinstance(each, cm.IN_SHIFTS):
+                raise BadValue(f"a shift cannot run {each.cmd}; it can set, reload exits, abort and purge")
+            for one in each.changes if isinstance(each, cm.Configure) else ():
+                _check_change(tx, settings, one)
+        for cron in as_list(values.get("when")) if create or change.path.endswith("/when") else ():
+            calendar.check_cron(str(cron))
 
 
 _GIVES = ("set", "add")
@@ -204,18 +211,6 @@ def _check_heeded(settings: Settings, change: Change) -> None:
     for path, value in registry.brought(change).items():
         if not accepts(queue, path, value):
             raise Refusal("not_heeded", setting=path.replace("/", " "), sort=queue.kind, queue=queue.name)
-
-
-def _check_shift(tx: Transaction, settings: Settings, change: Change) -> None:
-    create = change.op == "create"
-    values = registry.brought(change)
-    for each in commands_of(_members(values.get("commands"))) if create else ():
-        if not isinstance(each, cm.IN_SHIFTS):
-            raise BadValue(f"a shift cannot run {each.cmd}; it can set, reload exits, abort and purge")
-        for one in each.changes if isinstance(each, cm.Configure) else ():
-            _check_change(tx, settings, one)
-    for cron in as_list(values.get("when")) if create or change.path.endswith("/when") else ():
-        calendar.check_cron(str(cron))
 
 
 def _members(value: Any) -> Iterable[Any]:

@@ -83,7 +83,10 @@ class VirtualExecutor:
         """Start, suspend, resume, adjust, signal, kill or forget an attempt; do nothing for other actions."""
         if isinstance(action, Start):
             if request is not None and action.attempt > self._latest.get(action.seq, 0):
-                self._start(action, request, site, now)
+                begun = self._begin(action.seq, action.attempt, request, site, now)
+                self.begun.append(begun.key)
+                self._heap.push(now, ObservedRunning(action.seq, action.attempt))
+                self._share_out(now, [begun])
         elif isinstance(action, Forget):
             self._ends.pop((action.seq, action.attempt), None)
             if self._latest.get(action.seq) == action.attempt:
@@ -103,12 +106,6 @@ class VirtualExecutor:
                 self._schedule(attempt, now)
                 if not self._processors.apart:
                     self._heap.put_off(self._put_ends)  # it may have been the first
-
-    def _start(self, action: Start, request: Request, site: Site, now: Instant) -> None:
-        attempt = self._begin(action.seq, action.attempt, request, site, now)
-        self.begun.append(attempt.key)
-        self._heap.push(now, ObservedRunning(action.seq, action.attempt))
-        self._share_out(now, [attempt])
 
     def adopt(self, site: Site, observed: Mapping[Seq, Used], now: Instant) -> None:
         """Continue the attempts of a site, which another executor began. ``lengths`` gives their whole runs,
