@@ -107,16 +107,13 @@ class Backoff:
         in_a_row = self._row.count(call.owner) >= GIVE_UP
         owner = call.owner if in_a_row or owners.count(call.owner) >= DEADLY else ""
         if owner:
-            text += self._back_off(owner, exits if in_a_row else [call.exit], now)
+            exits = exits if in_a_row else [call.exit]
+            held = [backoff for backoff in self.backoffs if Mark(backoff.at).holds(now)]
+            self.backoffs = [each for each in held if each.owner != owner or each.exit not in exits]
+            self.backoffs += [OwnerBackoff(name, owner, now) for name in exits]
+            who = " and ".join(exits)
+            text += f"; it happened again for {owner}: {who} is not called for {owner} for 5 minutes"
         return Loss(call.exit, call.hook, call.seq, text, (), owner)
-
-    def _back_off(self, owner: str, exits: list[str], now: Instant) -> str:
-        """Stop calling these exits for this owner for 5 minutes; return a clause for people about that."""
-        held = [backoff for backoff in self.backoffs if Mark(backoff.at).holds(now)]
-        self.backoffs = [each for each in held if each.owner != owner or each.exit not in exits]
-        self.backoffs += [OwnerBackoff(name, owner, now) for name in exits]
-        who = " and ".join(exits)
-        return f"; it happened again for {owner}: {who} is not called for {owner} for 5 minutes"
 
     def _leave_out(self, exits: tuple[str, ...], call: Call | None, text: str) -> Loss:
         for name in exits:

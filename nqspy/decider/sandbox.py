@@ -221,7 +221,12 @@ def enter(box: Sandbox, open_fds: Collection[int], page: int, output: int, paren
     to ``output``, ``page`` is the address of the shared page. The process ends with process ``parent``.
     Raises OSError if any step fails."""
     os.setsid()
-    _forget_signals()
+    signal.set_wakeup_fd(-1)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     _close_all_but(open_fds, output)
     _unmap_shared(page)
     for name in PRELOADED:
@@ -238,15 +243,6 @@ def enter(box: Sandbox, open_fds: Collection[int], page: int, output: int, paren
     if os.getppid() != parent:
         os._exit(0)
     gc.freeze()  # the daemon's objects stay; looking through them for cycles would copy their pages
-
-
-def _forget_signals() -> None:
-    signal.set_wakeup_fd(-1)
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM, signal.SIGCHLD):
-        signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _close_all_but(open_fds: Collection[int], output: int) -> None:

@@ -87,7 +87,17 @@ class Meter:
             # Resident pages are those of files, too, and count for each process; asked only when it matters.
             memory = proc.together(found)
         self.memory = max(self.memory, memory)
-        self._each_process(now, pids)
+        limit = self.limits["cpu_process"]
+        if limit is None or self._clock(self.cpu) < limit:
+            return
+        # Each process's CPU limit, where rlimits do not hold it: SIGXCPU, SIGKILL after the grace time.
+        for pid, reading in found.items():
+            if self._clock(reading.cpu) >= limit:
+                if pid not in self.over:
+                    self.over[pid] = now
+                    proc.send([pid], signal.SIGXCPU)
+                elif now - self.over[pid] >= self.grace:
+                    proc.send([pid], signal.SIGKILL)
 
     def passed(self, now: float) -> tuple[str, str] | None:
         """Return the limit that was passed, as end reason and sentence; None if none was."""
@@ -161,21 +171,6 @@ class Meter:
         if self.cgroup.held.refused():
             return self._process_limit()
         return ("exit", "") if number is None else ("signal", "")
-
-    def _each_process(self, now: float, pids: list[int]) -> None:
-        """Enforce each process's CPU limit where rlimits do not: SIGXCPU, SIGKILL after the grace time."""
-        limit = self.limits["cpu_process"]
-        if limit is None or self._clock(self.cpu) < limit:
-            return
-        for pid in pids:
-            reading = proc.stat(pid)
-            if reading is None or self._clock(reading.cpu) < limit:
-                continue
-            if pid not in self.over:
-                self.over[pid] = now
-                proc.send([pid], signal.SIGXCPU)
-            elif now - self.over[pid] >= self.grace:
-                proc.send([pid], signal.SIGKILL)
 
     def _clock(self, seconds: float) -> int:
         return int(seconds * 1000 * self.speed)

@@ -206,19 +206,14 @@ def _environment(
         "PBS_QUEUE": request.queue,
         "PBS_ENVIRONMENT": "PBS_BATCH",
         "PBS_O_QUEUE": spec.queue,
+        "NQSPY_DEPENDENCIES": str(len(request.prerequisites)),
     }
-    always |= variables.of_array(request, site) | _of_torus(start, site) | _of_prerequisites(request, site)
-    given = variables.of_dialect(request, start, site) | variables.by_name(always)
-    return _latin(unless_brought) | found | _latin(given)
-
-
-def _of_prerequisites(request: Request, site: Site) -> dict[str, str]:
-    """Return the variables with the ends of its prerequisites, like ``17.ymp deleted never_began``."""
-    found = {"NQSPY_DEPENDENCIES": str(len(request.prerequisites))}
     for number, each in enumerate(request.prerequisites, 1):
         began = "began" if each.began else "never_began"
-        found[f"NQSPY_DEPENDENCY_{number}"] = f"{site.id_of(each.seq)} {each.reason or 'started'} {began}"
-    return found
+        always[f"NQSPY_DEPENDENCY_{number}"] = f"{site.id_of(each.seq)} {each.reason or 'started'} {began}"
+    always |= variables.of_array(request, site) | _of_torus(start, site)
+    given = variables.of_dialect(request, start, site) | variables.by_name(always)
+    return _latin(unless_brought) | found | _latin(given)
 
 
 def _of_torus(start: Start, site: Site) -> dict[str, str]:

@@ -128,7 +128,14 @@ class _Spawner:
         if pid:
             self.reaper.reassign(pid, name)
         else:
-            pid = self._fork(order, plain, name)
+            born = self.station.cgroups.for_shepherd(name) if plain else None
+            fork = os.fork if born is None else born.fork
+            while not pid:
+                try:
+                    pid = forks.begin(lambda: self._shepherd(order, born), fork, log=True)
+                except OSError:
+                    time.sleep(_PAUSE)  # no process is free: the order waits
+            self.reaper.add(pid, name)
         try:
             pidfd = [os.pidfd_open(pid)]
         except OSError:
@@ -138,18 +145,6 @@ class _Spawner:
         for fd in (*pidfd, *fds):
             os.close(fd)
         return True
-
-    def _fork(self, order: dict[str, Any], plain: bool, name: str) -> int:
-        """Fork a new shepherd for an order; return its pid."""
-        born, pid = self.station.cgroups.for_shepherd(name) if plain else None, 0
-        fork = os.fork if born is None else born.fork
-        while not pid:
-            try:
-                pid = forks.begin(lambda: self._shepherd(order, born), fork, log=True)
-            except OSError:
-                time.sleep(_PAUSE)  # no process is free: the order waits
-        self.reaper.add(pid, name)
-        return pid
 
     def _shepherd(self, order: dict[str, Any], born: cgroups.ShepherdCgroup | None) -> None:
         for each in (self.pool, self.logins, self.orders):

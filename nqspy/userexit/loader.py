@@ -124,7 +124,18 @@ def _load(source: Source, printed: Callable[[str, str], None]) -> Module:
     module = ModuleType(f"nqspy_exit_{path.stem}", parsed.doc)
     module.__file__ = str(path)
     module.__dict__["print"] = functools.partial(_print, path.stem, printed)
-    _execute(path, parsed.code, module)
+    guard = Guard()
+    sys.modules[module.__name__] = module  # while it runs only: dataclasses look their module up there
+    try:
+        with guard:
+            guard.call(exec, (parsed.code, module.__dict__), IMPORT_BUDGET)
+    except BaseException as error:
+        if is_ctrl_c(error):
+            raise
+        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+        raise LoadError(path, lines[-1] if lines else None, describe(error)) from None
+    finally:
+        sys.modules.pop(module.__name__, None)
     found = _verified(path, parsed.nodes, module)
     found.text = source.text
     return found
@@ -182,21 +193,6 @@ def _print(name: str, printed: Callable[[str, str], None], *words: Any, sep: str
         printed(name, text)
     else:
         file.write(text + "\n")
-
-
-def _execute(path: Path, code: CodeType, module: ModuleType) -> None:
-    guard = Guard()
-    sys.modules[module.__name__] = module  # while it runs only: dataclasses look their module up there
-    try:
-        with guard:
-            guard.call(exec, (code, module.__dict__), IMPORT_BUDGET)
-    except BaseException as error:
-        if is_ctrl_c(error):
-            raise
-        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
-        raise LoadError(path, lines[-1] if lines else None, describe(error)) from None
-    finally:
-        sys.modules.pop(module.__name__, None)
 
 
 def _verified(path: Path, nodes: Sequence[ast.AST], module: ModuleType) -> Module:
