@@ -110,11 +110,6 @@ def _report_swf(serving: Serving, asked: rpc.Asked) -> Work:
     return lambda: {"text": swf.swf_log(upto(reader.events()), frame, view.allows)}
 
 
-def _report_usage(serving: Serving, asked: rpc.Asked) -> Any:
-    data = Visibility(serving, asked.caller).usage(usage.usage(serving.engine.site, serving.clock.now()))
-    return texts.with_text(data, usage.usage_text)
-
-
 def _report_estimates(serving: Serving, asked: rpc.Asked) -> Work:
     site, now, view = serving.engine.site, serving.clock.now(), Visibility(serving, asked.caller)
     known, zone, shown = dict(site.lifetimes.known), Zone(site.timezone), view.users()
@@ -172,7 +167,10 @@ QUESTIONS: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
     "report_night": nights.answer,
     "report_quota": _report_quota,
     "report_swf": _report_swf,
-    "report_usage": _report_usage,
+    "report_usage": lambda serving, asked: texts.with_text(
+        Visibility(serving, asked.caller).usage(usage.usage(serving.engine.site, serving.clock.now())),
+        usage.usage_text,
+    ),
     "report_estimates": _report_estimates,
     "exits_list": lambda serving, asked: {"exits": serving.exits.listing()},
     "exits_loaded": _exits_loaded,

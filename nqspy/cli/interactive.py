@@ -94,18 +94,15 @@ class Session:
         if self._master < 0:
             self._print(f"job {self._id} ended before it started")
         if self._status != 0:
-            self._report_end()
+            import json
+
+            answer = json.loads(self._daemon.send({"cmd": "wait", "ids": [self._id]}, True, True, True))
+            for row in answer["result"] if answer["ok"] else ():
+                # A limit or a fault ended the job, not the session's shell.
+                if row["end_reason"] not in ("exit", "signal", "deleted"):
+                    why = row["reason"]["text"] if row["reason"] else row["end_reason"]
+                    self._print(f"job {self._id} was ended: {why or row['end_reason']}")
         return self._status if self._status is not None else 1
-
-    def _report_end(self) -> None:
-        """Print one line if not the session's shell ended the job, but a limit or a fault."""
-        import json
-
-        answer = json.loads(self._daemon.send({"cmd": "wait", "ids": [self._id]}, True, True, True))
-        for row in answer["result"] if answer["ok"] else ():
-            if row["end_reason"] not in ("exit", "signal", "deleted"):
-                why = row["reason"]["text"] if row["reason"] else row["end_reason"]
-                self._print(f"job {self._id} was ended: {why or row['end_reason']}")
 
     def _print(self, text: str) -> None:
         fast.complain("qsub", text)

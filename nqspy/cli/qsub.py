@@ -27,7 +27,9 @@ class QsubOptions:
         self.program = program
         self.dialect = dialect or os.environ.get("NQSPY_DIALECT", "")
         self._parsers: dict[str, Parser] = {}
-        start = "slurm" if self.dialect == "slurm" or _hint(words, "slurm") else ""
+        # What a word behind --dialect stands for is known once the command line is read.
+        hinted = "--dialect=slurm" in words or ("--dialect" in words and "slurm" in words)
+        start = "slurm" if self.dialect == "slurm" or hinted else ""
         found, self.operands = self.parser_of(start).parse(words)
         named = [given.value for given in found if given.target == "dialect"]
         self.dialect = named[-1] if named else self.dialect
@@ -71,11 +73,6 @@ class QsubOptions:
             return False
         file = self.operands[0]
         return bool(self.dialect) or not os.path.isfile(file) or os.access(file, os.X_OK)
-
-
-def _hint(words: list[str], dialect: str) -> bool:
-    """True if a command line may name this dialect; whether it does is known once it is read."""
-    return f"--dialect={dialect}" in words or ("--dialect" in words and dialect in words)
 
 
 class Writer:

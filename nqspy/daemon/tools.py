@@ -18,7 +18,7 @@ from nqspy.daemon.home import Home, file_system, home_of, lock, not_empty, runni
 from nqspy.executors import pageout
 from nqspy.executors.cgroups import Cgroups
 from nqspy.model.errors import NqspyError
-from nqspy.model.ids import DAY, HOUR, Instant
+from nqspy.model.ids import DAY, HOUR
 from nqspy.qmgr.parser import parse_text
 from nqspy.rpc.client import Client
 from nqspy.store import copies, open_mark, places, restoring
@@ -99,7 +99,7 @@ def restore(file: Annotated[Path, typer.Argument(metavar="FILE")], home: HomeOpt
     finally:
         unlock(fd)
     former = f"the former database is {done.replaced}" if done.replaced else "there was no database before"
-    last = f"number {done.n} ({_utc(done.at)})"
+    last = f"number {done.n} ({datetime.fromtimestamp(done.at / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC)"
     if done.lost is None:
         lost = f"its last event is {last}, later events are missing"
     elif done.lost > 0:
@@ -107,10 +107,6 @@ def restore(file: Annotated[Path, typer.Argument(metavar="FILE")], home: HomeOpt
     else:
         lost = f"nothing is lost: its last event, {last}, was the last one"
     print(f"{file} was restored as {where.database.name}; {former}; {lost}")
-
-
-def _utc(at: Instant) -> str:
-    return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 @app.command()

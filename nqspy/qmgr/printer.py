@@ -28,14 +28,16 @@ def print_settings(settings: Settings) -> str:
     sections = (
         ("server and machine", _singles(settings)),
         ("people", [f"set managers = {write_names(managers)}"] if managers else []),
-        *((kind.many, _declared(kind, settings)) for kind, _ in registry.listed()),
+        *((kind.many, [_created(kind.head, one, kind.standing) for one in kind.all(settings).values()
+                       if one.name != kind.standing or any(tree.changed(one))])
+          for kind, _ in registry.listed()),
         ("queues", _queues(settings.queues.values())),
         ("complexes", (_created("complex", one) for one in settings.complexes.values())),
         ("groups", (_created("group", one) for one in _parents_first(settings.groups))),
         ("default queue", (f"set default {words} {quote(queue)}" for words, queue in defaults if queue)),
         ("exits", _exits(settings.exits.values())),
         ("shifts", _shifts(settings.shifts.values())),
-    )
+    )  # fmt: skip
     texts = ((title, "\n".join(lines)) for title, lines in sections)
     return "\n".join(f"# {title}\n{text}\n" for title, text in texts if text)
 
@@ -103,12 +105,6 @@ def _queue(queue: Queue) -> Iterator[str]:
             yield f"set queue {name} sched_factor {_joined(below, ' ')}"
         elif below:
             yield from (f"set {branch} {limit}={value} {name}" for limit, value in below.items())
-
-
-def _declared(kind: registry.SettingsObject[Any], settings: Settings) -> Iterator[str]:
-    for one in kind.all(settings).values():
-        if one.name != kind.standing or any(tree.changed(one)):
-            yield _created(kind.head, one, kind.standing)
 
 
 def _created(head: str, one: Any, standing: str = "") -> str:

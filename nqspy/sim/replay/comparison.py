@@ -1,8 +1,9 @@
 """Differences that a change would have made: a comparison of two runs of a night."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct
@@ -109,7 +110,7 @@ class NightComparison:
         return (self.was.histories.get(seq) or self.would.histories[seq]).request
 
     def _moved(self) -> Iterator[MovedStart]:
-        reasons, then = self.found.wait_reasons, self.would.starts
+        reasons, then, before = self.found.wait_reasons, self.would.starts, self.was.starts
         order = sorted(then, key=lambda seq: (then[seq], seq))
         for seq in self.seqs:
             was, would = self.was.starts.get(seq), self.would.starts.get(seq)
@@ -122,15 +123,10 @@ class NightComparison:
             refusal = None if run is None else run.refusals.get(seq)
             if refusal is not None and begun is not None and refusal[0] >= begun:
                 reason = refusal[1]  # an exit refused it in one run after the other run had started it
-            passed = self._passed(seq, order) if later else ()
-            yield MovedStart(self.request(seq), was, would, reason, passed)
-
-    def _passed(self, seq: Seq, order: Sequence[Seq]) -> tuple[Seq, ...]:
-        """Return the first requests that this one lets pass: they now start before it, not later."""
-        was, then = self.was.starts, self.would.starts
-        would = then.get(seq)
-        ahead = takewhile(lambda other: would is None or then[other] < would, order)
-        return tuple(islice((other for other in ahead if was.get(other, was[seq]) > was[seq]), SHOWN))
+            ahead = order[: bisect_left(order, would, key=then.__getitem__)] if would is not None else order
+            # The first that it lets pass: they now start before it, not later.
+            passed = (other for other in ahead if later and before.get(other, before[seq]) > before[seq])
+            yield MovedStart(self.request(seq), was, would, reason, tuple(islice(passed, SHOWN)))
 
 
 def _kind(was: Instant | None, would: Instant | None) -> str | None:
