@@ -1,10 +1,11 @@
-"""Where output goes, and what a request finds in its environment."""
+"""Where output goes, and what a request finds: its environment, and a folder for scratch files."""
 
 import errno
 import os
 import pwd
 import signal
 import stat
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from executors.conftest import WAIT
 from msgspec import structs
 
-from nqspy.executors import deliver, proc, records
+from nqspy.executors import deliver, proc, records, scratch
 from nqspy.executors.order import make_order
 from nqspy.executors.scratch import variables as of_scratch
 from nqspy.model import indices
@@ -362,3 +363,93 @@ def test_a_folder_of_the_users_own_stays_within_a_job_too():
     own = {ATTEMPT: "1", "PBS_NODEFILE": "/tmp/nqspy.9.ab/hosts", "TMPDIR": "/scratch/anne"}
     assert leave_behind(own) == {"TMPDIR": "/scratch/anne"}
     assert leave_behind(own | {"TMPDIR": "/tmp/nqspy.9.ab/tmp/sub"}) == {}
+
+
+@pytest.fixture
+def victim(tmp_path):
+    folder = tmp_path / "victim"
+    folder.mkdir()
+    (folder / "precious").write_text("precious")
+    return folder
+
+
+@pytest.mark.parametrize("remove", [scratch.removed, scratch.remove])
+def test_a_link_in_its_place_leads_nowhere_and_another_users_stays(tmp_path, victim, remove):
+    tmp_path.chmod(0o755)
+    (tmp_path / "scratch").symlink_to(victim)
+    remove(str(tmp_path / "scratch"))
+    assert (victim / "precious").read_text() == "precious"
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+    if os.geteuid() == 0:  # a folder is another user's
+        os.chown(victim, 65534, 65534)
+        remove(str(victim))
+        assert (victim / "precious").exists()
+
+
+def test_what_the_job_has_left_there_is_removed_and_nothing_above(tmp_path, monkeypatch):
+    held, rmdir = tmp_path / "scratch", os.rmdir
+    (held / "tmp" / "more").mkdir(parents=True)
+    (held / "closed").mkdir(mode=0)
+    scratch.remove(str(held))
+    assert not held.exists()
+    (held / "more" / "tmp").mkdir(parents=True)
+    tmp_path.chmod(0o755)
+
+    def busy(path, **options):
+        if os.fspath(path) == str(held):
+            raise OSError(16, "busy, as a folder that something is mounted in")
+        rmdir(path, **options)
+
+    monkeypatch.setattr(os, "rmdir", busy)
+    scratch.remove(str(held))
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+
+
+_MOUNTED = """
+import os, subprocess, sys
+from pathlib import Path
+from nqspy.executors import scratch
+
+top = Path(sys.argv[1])
+
+def mount(at, *words):
+    subprocess.run(["mount", *words, at], check=True)
+
+def bind(what, at):
+    at.mkdir(parents=True, exist_ok=True)
+    mount(at, "--bind", what)
+
+def tmpfs(what, at):
+    at.mkdir(parents=True)
+    mount(at, "-t", "tmpfs", "none")
+    (at / "precious").touch()
+
+remove = eval(sys.argv[2])
+for number, (make, where) in enumerate(
+    [(tmpfs, "tmp/m"), (bind, "tmp/m"), (bind, "tmp/a \\\\040b\\n"), (bind, "tmp"), (bind, ".")]
+):
+    held, mounted = top / f"nqspy.{number}.a b", top / f"mounted {number}"
+    (mounted / "tmp").mkdir(parents=True)
+    (mounted / "precious").touch()
+    make(mounted, held / where)
+    remove(str(held))
+    assert (held / where / "precious").exists(), (make, where)
+    assert make is tmpfs or (mounted / "tmp").is_dir(), where
+    plain = Path(f"{held}c")
+    (plain / "tmp").mkdir(parents=True)
+    remove(str(plain))
+    assert not plain.exists()
+"""
+
+
+@pytest.mark.parametrize(
+    "remove", ["scratch.removed", "scratch.remove", "lambda path: scratch.clear(path, os.geteuid())"]
+)
+def test_what_is_mounted_in_it_is_never_removed(tmp_path, remove):
+    apart = ["unshare", "-m", "--propagation", "private", *([] if os.geteuid() == 0 else ["-r"])]
+    may = subprocess.run([*apart, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False)
+    if may.returncode:
+        pytest.skip("needs the right to mount")
+    words = [*apart, sys.executable, "-c", _MOUNTED, str(tmp_path), remove]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
