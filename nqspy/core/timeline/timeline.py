@@ -266,7 +266,9 @@ class Timeline:
     def place_over(self, requests: Iterable[Request]) -> None:
         """Hold room anew for each request with a reserved time that has come or cannot be kept, from its
         first possible start. Nothing else is held for these requests."""
-        over = sorted(filter(self._is_over, requests), key=_due_first)
+        over = sorted(filter(self._is_over, requests), key=lambda each: (time_of(each), each.seq))
+        # Late requests come last: the starts that are due now were reserved in addition to theirs.
+        over.sort(key=lambda each: each.reservation is not None and bool(each.reservation.late))
         for request in over:
             self.spans.lift(request.seq)
         for request in map(_on_reserved_size, over):
@@ -371,10 +373,3 @@ def _on_reserved_size(request: Request) -> Request:
     if request.spec.mold is None or request.reservation is None:
         return request
     return sized(request, request.reservation.pes)
-
-
-def _due_first(request: Request) -> tuple[bool, int, Seq]:
-    """Return the sorting key of a request with a reserved time that is over. A late request comes last: the
-    starts that are due now were reserved in addition to its own."""
-    own = request.reservation
-    return own is not None and bool(own.late), time_of(request), request.seq
