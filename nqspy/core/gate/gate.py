@@ -27,6 +27,8 @@ NOW = 3
 """Rank of ``schedule request now``: only a lack of PEs or units holds such a request, no other limit."""
 _LASTING = (LESS, RAISED, IN_A_SHIFT, TOGETHER)
 _ROOM = (ReasonCode.NO_PES, ReasonCode.RESERVED)
+_EMPTY = "empty gate"
+"""Name in `Site.memos` of a gate under which nothing runs."""
 
 
 class Which(StrEnum):
@@ -236,7 +238,10 @@ class Gate:
 
 def never(site: Site, ask: Request) -> Reason | None:
     """Return the limit that lets a request start in no shift, even if nothing else runs; None: no limit."""
-    reason = Gate(site, running=()).never(ask)
+    if _EMPTY not in site.memos:  # a list of submissions asks once for each line
+        site.memos[_EMPTY] = Gate(site, running=())
+    gate: Gate = site.memos[_EMPTY]
+    reason = gate.never(ask)
     return reason if reason is not None and reason.code is ReasonCode.NEVER else None
 
 
