@@ -4,6 +4,7 @@ from nqspy.core.fallback import resume as resume
 from nqspy.core.fallback.preempt import move_rank as move_rank
 from nqspy.core.gate.gate import NOW as NOW
 from nqspy.core.gate.gate import Gate as Gate
+from nqspy.core.gate.gate import empty_gate as empty_gate
 from nqspy.core.gate.gate import never as never
 from nqspy.core.gate.gate import refusal_of as refusal_of
 from nqspy.core.gate.running import GroupLimit as GroupLimit

@@ -4,7 +4,7 @@ them with the pass, so that the night report can check the order within a queue 
 from collections import defaultdict, deque
 from collections.abc import Iterable
 
-from nqspy.core import Gate
+from nqspy.core import Gate, empty_gate
 from nqspy.core.passes import explain, of_itself
 from nqspy.model.actions import Plan, Start
 from nqspy.model.columns import turn_of
@@ -40,13 +40,13 @@ def passed_over(site: Site, plan: Plan) -> tuple[Blocked, ...]:
         return ()
     # Their reasons. What runs is counted only if it matters to one of them.
     requests, turns = site.requests, dict[Seq, tuple[str, str, str]]()
-    gate = Gate(site)
-    found = {seq: of_itself(gate, requests[seq], plan.reasons) for seq in seqs}
+    found = {seq: of_itself(empty_gate(site), requests[seq], plan.reasons) for seq in seqs}
     others = [seq for seq, why in found.items() if why is None]
     given = {id(why): why for why in found.values() if why is not None}  # many may share one
     changed = {key for key, why in given.items() if why.code in _CHANGED_BY_STARTS}
     unsure = {seq for seq, why in found.items() if id(why) in changed}
     if others or unsure:
+        gate = Gate(site)
         more = explain(site, others, plan.reasons, gate)
         unsure.update(seq for seq, why in more.items() if why.code in _CHANGED_BY_STARTS)
         found |= more

@@ -28,7 +28,7 @@ NOW = 3
 _LASTING = (LESS, RAISED, IN_A_SHIFT, TOGETHER)
 _ROOM = (ReasonCode.NO_PES, ReasonCode.RESERVED)
 _EMPTY = "empty gate"
-"""Name in `Site.memos` of a gate under which nothing runs."""
+"""Name of `empty_gate` in `Site.memos`."""
 
 
 class Which(StrEnum):
@@ -236,12 +236,18 @@ class Gate:
                 rule.add(request)
 
 
-def never(site: Site, ask: Request) -> Reason | None:
-    """Return the limit that lets a request start in no shift, even if nothing else runs; None: no limit."""
-    if _EMPTY not in site.memos:  # a list of submissions asks once for each line
+def empty_gate(site: Site) -> Gate:
+    """Return a gate under which nothing runs. It is kept while only submissions happen, because a list of
+    submissions asks it for each line."""
+    if _EMPTY not in site.memos:
         site.memos[_EMPTY] = Gate(site, running=())
     gate: Gate = site.memos[_EMPTY]
-    reason = gate.never(ask)
+    return gate
+
+
+def never(site: Site, ask: Request) -> Reason | None:
+    """Return the limit that lets a request start in no shift, even if nothing else runs; None: no limit."""
+    reason = empty_gate(site).never(ask)
     return reason if reason is not None and reason.code is ReasonCode.NEVER else None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nqspy.core import Gate, refusal_of
+from nqspy.core import empty_gate, refusal_of
 from nqspy.core.asked import too_wide
 from nqspy.core.classes import objection, too_large
 from nqspy.core.consumables import check_wanted
@@ -132,7 +132,7 @@ def check_application(site: Site, spec: Spec, queue: str) -> None:
     wrong = too_large(site, spec, queue)
     if wrong is not None:
         raise wrong
-    never = Gate(site, running=()).never(Request(site.next_seq, spec, queue, State.QUEUED, site.at, site.at))
+    never = empty_gate(site).never(Request(site.next_seq, spec, queue, State.QUEUED, site.at, site.at))
     if never is not None:
         raise Refusal("above_limit", reason=never.text)
 
