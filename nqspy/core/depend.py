@@ -74,7 +74,7 @@ AWAITED = {
     "any": "has ended",
     "fail": "has ended, but not with exit status 0",
     "start": "has started",
-    "each": "has ended index by index with exit status 0",
+    "each": "has ended with exit status 0 at the same index",
 }
 """Condition in words that a prerequisite must meet, by the word of the dependency."""
 

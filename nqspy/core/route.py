@@ -133,8 +133,9 @@ class Routes:
         return full
 
     def _full(self, owner: str, queue: Queue, number: int) -> Objection | None:
-        """Return the objection if ``number`` further requests would exceed a ``queued_limit`` or
-        ``loadonly``; None: they fit. A limit below their number, which refuses them for ever, comes first."""
+        """Return the objection if ``number`` further requests of an owner would exceed a limit of queued ones
+        (of the queue, of a user, of ``loadonly``); None: they fit. If several are exceeded, one that is less
+        than ``number`` itself comes first: that one refuses the requests for ever."""
         name, pair, tallies = queue.name, (queue.name, owner), (self._site.tally, self._coming)
         own = sum(tally.pairs.get(pair, 0) for tally in tallies) + self._moved[pair]
         loaded = queue.run_limit if queue.loadonly else None

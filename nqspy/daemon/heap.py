@@ -45,7 +45,8 @@ class Clearance:
         self._wanted = self._wanted or size >= BIG
 
     def received(self, size: int) -> None:
-        """Note that so many bytes were received: after a large message, garbage is collected as well."""
+        """Note that a message of so many bytes was received: from `BIG` bytes on, garbage is collected soon,
+        and then memory is given back."""
         self.sent(size)  # they are freed like sent ones
         self._collect = self._collect or size >= BIG
 

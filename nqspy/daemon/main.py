@@ -353,8 +353,8 @@ class Daemon:
         exits_desk.report_lost(tx, loss.exit, loss.seq, loss.text, loss.off, loss.owner)
 
     def caller_gone(self, seq: Seq) -> None:
-        """Delete a request that has not started and that no command waits for any more; a running job notices
-        the command's end itself."""
+        """Delete a request whose waiting command has ended (`CallerWatch`), unless the request has started: a
+        running job notices that end itself."""
         request = self.engine.site.requests.get(seq)
         if request is not None and request.state not in STARTED and not self.callers.waits(seq):
             self.ask(Delete((self.engine.site.id_of(seq),), mails=0, lenient=True), self.owner)

@@ -151,7 +151,7 @@ class AskTrace(Order, tag="trace"):
 
 
 class AskState(Order, tag="memory"):
-    """Order to return the exits' state that the next worker needs (`SavedMemory`)."""
+    """Order to return the exits' state (`SavedMemory`); the daemon stores it for a next worker."""
 
 
 class GiveNotice(Order, tag="tell"):

@@ -148,7 +148,7 @@ class Meter:
         return True
 
     def finish(self) -> None:
-        """Take the last measure, when all processes have been reaped."""
+        """Set ``cpu`` and ``memory`` to their final values, when all processes have been reaped."""
         counted = self.cgroup.cpu()
         self.cpu = max(self.cpu, self.reaped, counted or 0.0)
         # A child starts with its parent's high-water mark: values up to that say nothing (techniques.md 1).

@@ -88,7 +88,7 @@ class Identity(NamedTuple):
     inode: int
 
     def text(self) -> str:
-        """Return the identity as a line for records."""
+        """Return the identity as a line for records: ``BOOT PID START INODE``."""
         return f"{self.boot} {self.pid} {self.start} {self.inode}"
 
     @classmethod

@@ -166,7 +166,8 @@ def _version(claimed: dict[str, Any]) -> int:
 
 
 def _claimed(data: bytes) -> dict[str, Any]:
-    """Return the second line of the file of records, if it belongs to a claim."""
+    """Return the fields of a claim (`claimed_with`): the JSON object in the second line of the file of
+    records; {} if that line is none."""
     try:
         found = json.loads(data.split(b"\n", 2)[1])
     except (ValueError, IndexError):

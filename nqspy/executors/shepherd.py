@@ -153,7 +153,8 @@ class Shepherd(AttemptReporter):
             self.early = [*loader.messages, *self.early]
 
     def _begin(self, who: person.Person) -> tuple[int, str]:
-        """Start the job with the loaded login; return like `_start`. Raises OldLogin if it is old."""
+        """Start the job with the login that is loaded; return like `_start`. Raises OldLogin if a profile of
+        the owner was changed since that login was run."""
         order = self.order
         if prepare.plain(order, self.station):
             child.secure()
@@ -394,7 +395,8 @@ class Shepherd(AttemptReporter):
         return ""
 
     def _write_log(self, ending: dict[str, Any]) -> None:
-        """Write the job log of NQS (``-j``, ``-J``): behind the output, or into the spool. Raises OSError."""
+        """Write the job log of NQS, if there is one: behind the output (``-J m``), or into a file of its own
+        in the spool (``-j FILE``, ``-J y``, and if the output is written in place). Raises OSError."""
         if not self.order.get("log"):
             return
         cpu, wall, memory = ending["used"]

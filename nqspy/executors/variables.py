@@ -37,9 +37,9 @@ def defaults(request: Request, start: Start) -> dict[str, str]:
 
 
 def of_launchers(request: Request, start: Start, site: Site) -> dict[str, str]:
-    """Return the variables that launchers of parallel programs read, besides the file of hosts. Open MPI must
-    not bind, so that processes stay on the PEs; MPICH's Hydra starts them here; torchrun starts one for each
-    GPU, else for each slot."""
+    """Return the variables that launchers of parallel programs read, besides the file of hosts. With them
+    Open MPI binds no process to PEs of its own choice, MPICH's Hydra forks its processes on this machine, and
+    torchrun starts one process for each GPU of the job, without GPUs as many as `_slots` says."""
     visible = {each.name for each in site.settings.consumables.values() if (each.env or "").endswith(_GPUS)}
     gpus = sum(len(units) for name, units in start.units if name in visible)
     return {

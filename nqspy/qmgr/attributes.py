@@ -72,7 +72,7 @@ def words_of(names: Iterable[str], but: str = "") -> dict[str, Keyword]:
 
 
 class AskAttribute(Struct, frozen=True):
-    """Attribute of ``modify request``: its path below `Spec`, and how its value is read."""
+    """Attribute of ``modify request``: its path below `Spec` (``ask/cpu``), its value's unit and bounds."""
 
     path: str
     info: Declared

@@ -30,7 +30,8 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u20
 
 
 def plain(text: str) -> str:
-    """Return a text with its control characters, except tab and newline, written as JSON escapes."""
+    """Return a text with its control characters (except tab and newline), and Unicode's marks of direction
+    and line separators, written as JSON escapes that people see."""
     if text.isascii():
         data = text.encode()
         if len(data.translate(None, _QUIET)) == len(data):

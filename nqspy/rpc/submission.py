@@ -195,7 +195,8 @@ def _array(asked: str | Iterable[int] | None) -> dict[str, Any] | None:
         asked = ",".join(map(str, asked))
     listed, percent, limit = asked.partition("%")
     if percent and not (limit.isascii() and limit.isdigit() and 0 < int(limit[:7]) <= indices.MOST_INDICES):
-        raise BadValue(f"{limit!r} is not a whole number of indices at a time; write it like 1-100%5")
+        right = f"write a whole number from 1 to {indices.MOST_INDICES}, like 1-100%5"
+        raise BadValue(f"{limit!r} is not a number of indices that may run at a time; {right}")
     return {"indices": indices.read(listed)} | ({"limit": int(limit)} if percent else {})
 
 

@@ -98,8 +98,9 @@ class _Stopwatch(Guard):
 
 
 class TriedExits(SiteExits):
-    """Exits that run on a copy of a site. ``failed_calls``: how often a call failed, by call and text;
-    ``long_calls``: by call, its longest duration (ns) and its budget (ms), if long (`LONG`)."""
+    """Exits that run on a copy of a site, with notes on calls, by exit, hook and request (`Key`).
+    ``failed_calls``: how often a call failed, by call and text; ``long_calls``: by call, its longest duration
+    (ns) and its budget (ms), if that was more than `LONG` of the budget."""
 
     def __init__(self, sources: Iterable[Source], watch: CallWatch) -> None:
         self.failed_calls = Counter[tuple[Key, str]]()

@@ -185,8 +185,8 @@ NEEDED = ("job", "width", "submit", "run")
 
 
 def open_recorded(path: Path, wanted: Wanted) -> Workload:
-    """Return a recorded list as a workload by submit time, for the wanted PEs (None: the width of its widest
-    job). Raises NotSimulated if it cannot be read, or no job fits."""
+    """Return the jobs of a recorded list (CSV) in the order of their submit times, without those wider than
+    the wanted PEs (None: the widest job's). Raises NotSimulated if it cannot be read, or no job fits."""
     found = list(_read_rows(path))
     pes = wanted.pes or max((job.width for job in found), default=0)
     fitting = [job for job in found if job.width <= pes]
