@@ -139,7 +139,8 @@ def _no_setting(parsed: list[Parsed], log: _Log) -> str | None:
 
 
 def _first_wrong(serving: Serving, parsed: list[Parsed], caller: Caller, log: _Log) -> str | None:
-    """Find the first line with impossible settings, by halving; return its error, None without one."""
+    """Check all settings of a script together, and return their error with the line that causes it, found by
+    halving; None: they are possible. Nothing is changed; ``log`` names the line."""
     settings = [each for each in parsed if isinstance(each.command, cm.Configure)]
     if not settings or (whole := _wrong(serving, settings, caller)) is None:
         return None

@@ -136,7 +136,7 @@ def _rank(text: str) -> tuple[int, int, str] | None:
 
 def _hold_list(text: str) -> frozenset[str]:
     if not text or text.strip(_HOLDS) or ("n" in text and set(text) != {"n"}):
-        raise BadValue("write n, or letters of u, o, p, s")
+        raise BadValue("write n alone, or letters of u, o, p, s")
     return frozenset(text) - {"n"}
 
 

@@ -65,7 +65,8 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
         if units not in settings.consumables:
             yield f"probe {name}: there is no consumable {units}; consumables: {listed(settings.consumables)}"
         if units in by_consumable:
-            yield f"probe {name}: probe {by_consumable[units]} tries the units of {units} already"
+            other = f"probe {by_consumable[units]} tries the units of {units} already"
+            yield f"probe {name}: {other}; a consumable has one such probe"
         by_consumable[units] = name
 
 
@@ -175,7 +176,8 @@ def why_blocked(site: Site, request: Request) -> Reason | None:
 
 
 def first_of(resources: Mapping[str, ResourceState], needs: Iterator[str]) -> Reason | None:
-    """Return the reason of the first of these needs that is among the broken resources; None: no need is."""
+    """Return the reason of the first of these needs that is broken; None: none is. ``resources``: the broken
+    ones by name, as `broken` returns them."""
     name = next((each for each in needs if each in resources), None)
     return reason(name, resources[name]) if name is not None else None
 

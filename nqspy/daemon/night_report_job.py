@@ -53,7 +53,7 @@ class NightReportJob:
     def __init__(
         self, host: Host, work: Callable[[Callable[[], None]], None], notices: Notices, hooks: ExitNotices
     ) -> None:
-        """``work``: runs a function in the reports' thread."""
+        """``work``: has a function run in the reports' thread, and returns at once."""
         self._host, self._in_reports_thread, self._notices, self._hooks = host, work, notices, hooks
         self._due = False
         self._busy = False

@@ -471,7 +471,7 @@ class DeciderClient:
         return known is None or known.enabled
 
     def state(self) -> str:
-        """Return one line on where passes and exits run, and how often the worker was lost."""
+        """Return a line on where passes and exits run, and how often this nqsd has lost the worker."""
         if not self.needed:
             return "passes run in nqsd itself, because no user exit is loaded"
         who = f" as {self.user[0]}" if self.user is not None else ""

@@ -24,7 +24,7 @@ class Wrong(ValueError):
 
 
 def late_warning(warning: str, limit: str) -> Wrong:
-    """Return the error for a warning value (``cpu_warning``) above its limit."""
+    """Return the error for a warning value above its limit, both as the user wrote them (``10:00``)."""
     return Wrong(f"the warning {warning} is above the limit {limit}; write a lower one")
 
 

@@ -74,10 +74,12 @@ def blocks(pes: Ints) -> tuple[Ints, Ints]:
 
 
 class Board:
-    """The PEs of a domain (the mask ``own``) with their holders. `Site.board` makes it; a pass changes its
-    own copy. Nothing may start on ``offline`` ones. ``held``: number of holders of each PE. ``size``: number
-    of the domain's PEs. ``usable``: mask of those not offline. ``having_room``: mask of those with a free
-    slot, of which there are ``free`` (only this class may change the masks)."""
+    """The PEs of a domain with their holders. `Site.board` makes it; a pass changes its own copy.
+
+    A mask has a bool for each PE of the machine; only this class may change one. ``own``: mask of the
+    domain's PEs, ``size`` their number. Nothing may start on ``offline`` ones. ``held``: number of holders of
+    each PE. ``usable``: mask of the domain's PEs that are not offline. ``having_room``: mask of the usable
+    PEs with a free slot; ``free``: number of these PEs, however many slots each has free."""
 
     __slots__ = ("_made_of", "_offline", "domain", "free", "having_room", "held", "size", "usable")
 

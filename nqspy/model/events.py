@@ -428,9 +428,9 @@ class DaemonStarted(Event, frozen=True):
 
 class Reported(Event, frozen=True):
     """The report of the night that began on ``day`` (YYYY-MM-DD) was made at instant ``taken``, from events
-    up to number ``as_of``; ``mails`` are sent from here on. Data that the journal lacks is kept too:
-    ``samples`` (use of running requests), ``own`` and ``closing`` (why requests and queues waited: sequence
-    number or queue, code, source, text)."""
+    up to number ``as_of``; ``mails``: number of its mails, which are sent after this event. What the journal
+    lacks is kept here: ``samples`` (use of running requests), ``own`` (why requests waited: sequence number,
+    code, source, text) and ``closing`` (why queues started no more: queue, code, source, text)."""
 
     day: str
     as_of: int

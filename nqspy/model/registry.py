@@ -98,7 +98,8 @@ class SettingsObject(Struct, Generic[T], frozen=True):
         return getattr(settings, self.attribute) if self.attribute else settings.of_features[self.head]
 
     def find(self, settings: Settings, name: str) -> T | None:
-        """Return the object of that name, or the one of a kind without names; None: the name is unknown."""
+        """Return the object of that name; None: there is none. A kind without names has one object, which is
+        returned for any name."""
         return self.all(settings).get(name) if self.named else self.one(settings)
 
     def names(self, settings: Settings) -> list[str]:

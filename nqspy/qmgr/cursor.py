@@ -163,7 +163,8 @@ class Cursor:
         return found
 
     def names(self, what: str) -> list[str]:
-        """Read a list of names; return each once. ``what``: their name in an error."""
+        """Read a list ``(a, b)``, or one name; return each name once, in order. ``what``: what an error
+        says is expected."""
         return list(dict.fromkeys(token.text for token in self.words(what)))
 
     def end(self) -> None:

@@ -67,8 +67,8 @@ Shape = Boxes | Stroke | TextLine
 
 
 class Drawing(Struct, frozen=True):
-    """A picture `WIDTH` wide: title and description tell its content in words; ``name``: begin of its ids,
-    and name of its file."""
+    """A picture `WIDTH` units wide and ``height`` units high; ``title`` and ``description`` tell its content
+    in words. ``name``: what its ids in an SVG begin with (`svg_of`)."""
 
     name: str
     title: str

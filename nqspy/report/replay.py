@@ -98,7 +98,7 @@ ListKey = tuple[str, str]
 
 class HistoryReplay:
     """Applies events one after another and stores the histories. ``known``: live requests, for those
-    submitted before the first event; submissions from ``closed`` on are ignored.
+    submitted before the first event; requests submitted from ``closed`` on are followed but do not count.
 
     ``queued``: number of queued requests; ``running``: number of counted running ones; ``last``: instant of
     the last event; ``latest``: latest instant of any event."""
@@ -169,7 +169,8 @@ class HistoryReplay:
         return history
 
     def _unseen(self, seq: Seq, event: Any) -> RequestHistory | None:
-        """Return a history, which does not count, for a request without a submission among the events."""
+        """Begin the history of a request that was submitted before the first event, and return it; it does
+        not count (`RequestHistory.counts`). None: ``known`` has no such request."""
         request = self.known.get(seq)
         if request is None:
             return None

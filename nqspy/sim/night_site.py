@@ -35,9 +35,11 @@ PES, HMAX = CPUS + 2, 115
 
 
 def shipped_run(workload: Workload, memory: int | None, texts: Texts, fixed: Texts) -> BatchRun:
-    """Return a run of the workload under the shipped site, with ``texts`` and ``fixed`` behind it (as in
-    `BatchRun`). A job is submitted to the pipe queue `batch`, which finds it a queue by what it asks for: its
-    estimate on each of its PEs as CPU time, the memory it names, else 1 Mw. Raises NotSimulated."""
+    """Return a run of the workload under the shipped site with the settings ``texts`` after its own; no shift
+    changes those of ``fixed``. ``memory``: bytes that the machine has (None: no limit).
+
+    A job is submitted to the pipe queue `batch`, which finds it a queue by what it asks for: its estimate on
+    each of its PEs as CPU time, the memory it names, else 1 Mw. Raises NotSimulated."""
     hmax = f"{max(1, round(HMAX / CPUS * workload.pes))}mw"
     size = f"set exit large_memory hmax={hmax} nproc={workload.pes}\n"
 

@@ -62,7 +62,7 @@ REFUSED = [
     ("p", "high", "'high' is not a whole number"),
     ("p", ".zz.5", ".zz. must be one of"),
     ("s", "Z", "write letters of"),
-    ("h", "un", "write n, or letters"),
+    ("h", "un", "write n alone, or letters"),
     ("r", "maybe", "write y or n"),
     ("c", "often", "write n, s, c"),
     ("a", "whenever", "'whenever' is not a date"),

@@ -72,8 +72,9 @@ class ReserveStarts(Skip):
         return self._depth != 0 and self.gate.reserved.count(self.queue.name) < most
 
     def in_front(self, candidates: Candidates) -> int | None:
-        """Return the first row that was not examined; None: no row. Rows that limits of users, groups or
-        arrays hold are passed over, unless every candidate gets a reservation (``reserve=all``)."""
+        """Return the first row that this pass has not examined yet, as the next for a start or a reservation;
+        None: no row. Rows held by limits of users, groups or arrays are left out, except for
+        ``reserve=all``."""
         if self._depth is None:
             return candidates.best()
         return candidates.best(self.gate.mask(self.queue.name, candidates.columns, Which.OWNER))
