@@ -57,7 +57,8 @@ def parse_clock(text: str) -> Clock:
         raise BadValue(bad) from None
     speed = float(match["speed"])
     if moment.tzinfo is None or not 0.01 <= speed <= 100_000 or not 1970 < moment.year < 3000:
-        raise BadValue(f"{bad}; it needs a year from 1971 to 2999, an offset and a speed from 0.01 to 100000")
+        needed = "a year from 1971 to 2999, an offset from UTC and a speed from 0.01 to 100000"
+        raise BadValue(f"{bad}; it needs {needed}")
     return Clock(round(moment.timestamp() * 1000), time.time(), speed, text.strip())
 
 

@@ -271,7 +271,8 @@ class Daemon:
                 break
 
     def pump(self, outcome: Outcome) -> None:
-        """Send an outcome's replies and notices, and feed the engine while a pass is due."""
+        """Send an outcome's replies, mail its notices, and tell those who follow events; feed the engine and
+        do the same while a pass is due. Then set the time of the next wake-up."""
         while True:
             self.dispatcher.reply(outcome.replies)
             self.hooks.notify(outcome.happened, self.engine.site)

@@ -32,7 +32,7 @@ class JobLimits(NamedTuple):
 
 class Enforced:
     """Directories that limit one request, by controller (``places``). ``enter``: those that a process must be
-    moved to (version 1), as it is not born in them; ``own``: those that no other request shares."""
+    moved to (version 1), as it is not born in them; ``own``: those of this request alone, for `remove`."""
 
     __slots__ = ("enter", "own", "places")
 

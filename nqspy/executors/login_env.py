@@ -152,7 +152,7 @@ def printed(seen: str, data: bytes) -> StoredLogin | None:
 
 
 def path_of(spool: str, who: Person, shell: str) -> str:
-    """Return the path of the stored login of a user and shell."""
+    """Return the path of the file in ``spool`` for the `StoredLogin` of a user with a shell."""
     words = "\0".join((str(who.uid), who.name, shell, who.home))
     return f"{spool}/{FOLDER}/{who.uid}.{binascii.crc32(os.fsencode(words)):08x}"
 

@@ -108,7 +108,8 @@ class Offer:
         self._channel: socket.socket | None = None
 
     def make(self) -> None:
-        """Offer this process: from now on an order may come. Do nothing if its attributes have changed."""
+        """Offer this process to the spawner: from now on an order may come. Do nothing if a child remains, an
+        attribute (`process_traits`) has changed, or the spawner takes no offer."""
         # A delivery that hangs in the kernel may have left a child, which would count for the next job.
         if not (forks.reap() and _unchanged(self._traits)):
             return

@@ -183,7 +183,7 @@ def note_use(folder: str, used: list[int]) -> None:
 
 
 def noted_use(folder: str) -> list[int]:
-    """Return the three numbers of `note_use`; [] if there are none."""
+    """Return what `note_use` wrote: CPU time (ms), wall time (ms), memory (bytes); [] if nothing."""
     with contextlib.suppress(OSError, ValueError):
         numbers = list(map(int, contents(f"{folder}/use").split()))
         return numbers if len(numbers) == 3 else []

@@ -161,7 +161,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "not_started": _NOT_NOW + "only a started request can be run again",
         "not_running": _NOT_NOW + "only a running request can be suspended",
         "not_suspended": _NOT_NOW + "it is not suspended",
-        "started": _NOT_NOW + "end it with -k or a signal",
+        "started": _NOT_NOW + "end it with -k, or with a signal such as -TERM",
         "deleted_not_rerun": _NOT_NOW + "and is being deleted",
         "in_delivery": _NOT_NOW + "its output is being delivered",
         "is_to_rerun": _NOT_NOW + "and it will run again ({ending})",

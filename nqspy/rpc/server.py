@@ -56,7 +56,7 @@ class RpcServer(ConnectionTable):
         self._listening.wait()
 
     def reply(self, handle: Handle, data: bytes) -> None:
-        """Send one answer (a whole line, see `messages`). From any thread."""
+        """Have the server's thread send one answer (a whole line, see `messages`). From any thread."""
         self.reply_many([(handle, data)])
 
     def reply_many(self, replies: Replies) -> None:

@@ -131,7 +131,7 @@ class Level:
         self._within: float | None = None
 
     def members(self) -> Mapping[str, Entry]:
-        """Return the entries of the members of W by name, in the order of names."""
+        """Return the entries of the members with work (W, see `balance`) by name, in the order of names."""
         return self._entries
 
     def keys(self) -> Sequence[str]:

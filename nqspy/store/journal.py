@@ -125,7 +125,8 @@ class SqliteJournal(EventHistory):
                     self._connection.execute("PRAGMA shrink_memory")
 
     def _wait_for_locks(self, seconds: float) -> None:
-        """Set how long (s) the next commits wait for another program's lock: briefly after a wait in vain."""
+        """Set how long (s) commits wait for another program's lock. `commit` shortens the time after a wait
+        in vain, and restores it after a success."""
         with contextlib.suppress(sqlite3.Error, peewee.PeeweeException):
             connection = self._connection = schema.connection(self._db)
             connection.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")

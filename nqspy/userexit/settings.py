@@ -124,7 +124,7 @@ def check(declared: Mapping[str, Mapping[str, str]], exit: str, name: str, text:
     """Raise BadValue unless an exit is ``declared`` (with the units of its settings), has this setting, and
     accepts the text as its value."""
     if exit not in declared:
-        raise BadValue(f"there is no exit {exit}; exits: {listed(declared)}")
+        raise BadValue(f"no exit {exit} is loaded; loaded exits: {listed(declared)}")
     known = declared[exit]
     if name not in known:
         raise BadValue(f"exit {exit} has no setting {name}; settings: {listed((*RESERVED, *known))}")

@@ -79,5 +79,5 @@ def test_declared_and_check_setting_answer_the_counter(exits_of):
         exits.check_setting("a", "hmax", "32 apples")
     with pytest.raises(BadValue, match="exit a has no setting hmin; settings: enabled, budget, hmax"):
         exits.check_setting("a", "hmin", "1")
-    with pytest.raises(BadValue, match="there is no exit b; exits: a"):
+    with pytest.raises(BadValue, match="no exit b is loaded; loaded exits: a"):
         exits.check_setting("b", "hmax", "1")

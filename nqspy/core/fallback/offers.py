@@ -231,8 +231,8 @@ class Offers:
     # ------------------------------------------------------------ the end of the pass
 
     def ask_again(self) -> list[Request]:
-        """Ask exits again about candidates refused before the last proposals, so that reasons fit the end of
-        the pass; not about those that a new answer covers. Return the candidates that may start now."""
+        """Ask exits again about candidates that they refused before the last proposals, so that reasons fit
+        the end of the pass; a new answer counts for those that it covers. Return those that may start."""
         freed, reached = [], Reached()
         for each in self._refused:
             request, before, place, reach, proposals = each

@@ -94,7 +94,8 @@ class Preempt(Skip):
     # ------------------------------------------------------------ the rows to examine
 
     def next_rows(self, candidates: Candidates) -> Iterator[int]:
-        """Yield the jobs that an operator scheduled, then bumpers until one has a block, then all others."""
+        """Yield the sequence numbers of jobs to examine: those that an operator scheduled, then bumpers until
+        a block of PEs is kept for one, then all others that were not examined."""
         yield from filter(self._jobs.is_remaining, self._jobs.scheduled())
         self._stage = "bumpers"
         for bumper in self._bumpers():

@@ -51,7 +51,7 @@ class SwapControl:
 
     enabled: bool = setting("flag", False, "whether batch requests give way under memory pressure")
     high: float = setting("percent", 85.0, "memory in use from which requests give way", low=1, high=100)
-    low: float = setting("percent", 70.0, "memory in use under which they come back", low=1, high=100)
+    low: float = setting("percent", 70.0, "memory in use under which suspended ones resume", low=1, high=100)
     psi: float = setting(
         "percent", 10.0, "part of the time spent waiting for memory from which it counts as short too",
         low=1, high=100,

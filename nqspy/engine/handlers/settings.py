@@ -133,7 +133,7 @@ def _check_change(tx: Transaction, settings: Settings, change: Change) -> None:
     if head == "exit" and change.op == "set" and path not in ("enabled", "budget"):
         tx.exits.check_setting(name, path, str(change.value))
     elif head == "exit" and change.op == "set" and name not in ("*", *tx.exits.declared()):
-        raise BadValue(f"there is no exit {name}; exits: {', '.join(tx.exits.declared()) or 'none'}")
+        raise BadValue(f"no exit {name} is loaded; loaded exits: {', '.join(tx.exits.declared()) or 'none'}")
     elif head == "server" and rest == "timezone" and change.value is not None:
         zone_of(str(change.value))
     elif head == "server" and rest == "shell_strategy":

@@ -123,7 +123,8 @@ def replayed(
 
 
 def _what_if(found: Replayed, other: Alternative, done: Progress) -> None:
-    """Run without and with the change side by side: both accept submissions in the same way."""
+    """Run the journal without and with the change, side by side; store both runs in ``found``. If the change
+    may route submissions elsewhere, both route them anew. Raises NotReplayed."""
     others = other.exits is not None and found.versions.unlike(other.exits)
     change = replace(other.change, routed=other.change.routed or others)
     without = replace(change, commands=(), reapply=no_changes, files=False)
