@@ -23,6 +23,7 @@ FILES: Mapping[str, str] = {
     "fallback.resume": "",  # the suspended requests that the chooser resumes
     "fallback.preempt": "",  # the requests that the chooser makes give way for jobs that waited too long
     "choose": "",  # choose the requests that start, and their PEs
+    "fallback.rotate": "",  # give requests that share PEs turns
 }
 """Files of `core` that declare a ``FEATURE``. A text says when the feature makes running requests give way; a
 domain may leave out such a feature."""

@@ -8,11 +8,12 @@ from nqspy.core import guarantees_times
 from nqspy.engine.passed_over import Blocked
 from nqspy.model import actions as ac
 from nqspy.model import events as ev
-from nqspy.model.actions import Action, Kill, Plan, Requeue, Start
+from nqspy.model import slots
+from nqspy.model.actions import Action, Kill, Plan, Requeue, Start, TakeTurns
 from nqspy.model.cause import Cause
 from nqspy.model.events import Promised
 from nqspy.model.facts import Promise
-from nqspy.model.ids import Instant, array_of
+from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.requests import MOMENT
 from nqspy.model.site import Site
 from nqspy.ports import Exits
@@ -34,12 +35,23 @@ def enact(
             if late is not None:
                 emit(late)
             event = event_of(site, action)
+            table = isinstance(action, Promise) and action.by == slots.NAME
+            former = dict(_turns(site)) if table else {}
             if event is not None:
                 emit(event)
+            if table:
+                yield from (TakeTurns(*key) for key, turns in _turns(site) if turns != former.get(key))
             if isinstance(action, Requeue):  # its attempt must end first
                 yield Kill(action.seq, action.attempt, "requeued", site.settings.server.grace)
             else:
                 yield action
+
+
+def _turns(site: Site) -> Iterator[tuple[tuple[Seq, int], object]]:
+    """Yield each started attempt with its slots, the number of slots and their length; None: it has none."""
+    for seq, request in site.started.items():
+        table = slots.table_for(site, request)
+        yield (seq, request.attempts), table and (table.turns(seq), len(table.slots), table.length)
 
 
 MISSED = "nqsd was stopped or busy at that time, or the clock was changed"

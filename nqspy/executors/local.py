@@ -13,7 +13,7 @@ from functools import lru_cache
 from nqspy.executors import scan
 from nqspy.executors.deadline import DELIVERY, LAUNCH
 from nqspy.executors.link import Key, SpawnerLink
-from nqspy.executors.order import Clashes, adjustment, cpus_of, make_order
+from nqspy.executors.order import Clashes, adjustment, cpus_of, make_order, turns_of
 from nqspy.executors.pageout import Residents
 from nqspy.executors.pool import IDLE_SECONDS
 from nqspy.executors.scan import QUIET, Fate, SpoolCleaner
@@ -101,6 +101,9 @@ class LocalExecutor:
                 self._watch.send((seq, attempt), {"do": "suspend", "page_out": page_out})
             case act.Resume(seq, attempt, _, pes):
                 self._watch.send((seq, attempt), {"do": "resume", "cpus": cpus_of(pes, site)})
+            case act.TakeTurns(seq, attempt):
+                if request is not None:
+                    self._watch.send((seq, attempt), turns_of(site, request, self._speed))
             case act.Signal(seq, attempt, number):
                 self._watch.send((seq, attempt), {"do": "signal", "signal": number})
             case act.Kill(seq, attempt, reason, grace, number):

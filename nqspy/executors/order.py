@@ -7,6 +7,7 @@ from typing import Any
 from nqspy.engine.zones import local
 from nqspy.executors import variables
 from nqspy.model import output_paths as paths
+from nqspy.model import slots
 from nqspy.model.actions import Start
 from nqspy.model.consumables import device_of, units_of
 from nqspy.model.domains import spans
@@ -182,6 +183,16 @@ def cpus_of(pes: tuple[int, ...], site: Site) -> list[int] | None:
     if not pes or site.pes() > len(cpus) or max(pes) >= len(cpus):
         return None
     return [cpus[pe] for pe in pes]
+
+
+def turns_of(site: Site, request: Request, speed: float) -> dict[str, Any]:
+    """Return the message to a shepherd about the slots in which its job runs (`turns.Turns`); ``count`` 0: it
+    runs all the time."""
+    table = slots.table_for(site, request)
+    if table is None:
+        return {"do": "turns", "count": 0}
+    seconds = table.length / 1000 / speed
+    return {"do": "turns", "slots": table.turns(request.seq), "count": len(table.slots), "seconds": seconds}
 
 
 def _environment(

@@ -18,6 +18,7 @@ from nqspy.executors.logins import LoginLoader
 from nqspy.executors.meter import Meter, SpoolMeter
 from nqspy.executors.pageout import PageOut
 from nqspy.executors.proc import now
+from nqspy.executors.turns import Turns
 from nqspy.executors.wall_limit import size_text, within
 
 _HEAD_START = 20  # ms in which a very short job may end before it is reported as running
@@ -49,7 +50,8 @@ class Shepherd(AttemptReporter):
         self.text = ""
         self.again = self.unknown = False
         self.kill_at: float | None = None
-        self.suspended = False
+        self.suspended = self.stopped = False
+        self.turns: Turns | None = None
         self.reserved = False
         self.paging_out: PageOut | None = None
         self.early: list[dict[str, Any]] = []
@@ -230,6 +232,7 @@ class Shepherd(AttemptReporter):
                 poll.register(self._listen(), select.POLLIN)
             reported = reported or self.report("run", [0, 0, 0])
             self._handle_messages()
+            self._stop_or_go()
             out = self.paging_out  # slice by slice; the bytes that really left are reported at the end
             if out and not out.step() and self.report("out", [out.before, out.after, int(out.refused)]):
                 self.paging_out = None
@@ -289,23 +292,34 @@ class Shepherd(AttemptReporter):
                 case "signal":
                     self.cgroup.signal(message["signal"])
                 case "suspend":
-                    if not self.suspended:
-                        self.cgroup.freeze()
-                        self.suspended = True
-                        self.meter.wall.stop(now())
+                    self.suspended = True
+                    self._stop_or_go()
                     if message.get("page_out"):  # reported each time: the first report may be lost
                         self.paging_out = PageOut(self.cgroup.pids(), self.cgroup.folder)
                 case "resume":
                     cgroups.move(self.cgroup, self.order, message.get("cpus"))
                     self._resume()
+                case "turns":
+                    self.turns = Turns(message) if message["count"] else None
                 case _:
                     self.messages.apply(message)
 
     def _resume(self) -> None:
         if self.suspended:
             self.suspended, self.paging_out = False, None
-            self.meter.wall.resume(now())
+        self._stop_or_go()
+
+    def _stop_or_go(self) -> None:
+        """Stop the job's processes while it is suspended or another has its slot, else let them go on."""
+        at = now()
+        stops = self.suspended or (self.turns is not None and not self.turns.runs(at))
+        if stops and not self.stopped:
+            self.cgroup.freeze()
+            self.meter.wall.stop(at)
+        elif self.stopped and not stops:
+            self.meter.wall.resume(at)
             self.cgroup.thaw()
+        self.stopped = stops
 
     def _enforce(self) -> int:
         """Measure the job and enforce its limits; return the real ms until the next check."""
@@ -327,6 +341,8 @@ class Shepherd(AttemptReporter):
         self.messages.go_on(at)
         meters = [self.meter.due, self.spool.due] if self.raw is None else [self.meter.remaining]
         waits = [due(at) for due in (*meters, self.messages.due)]
+        if self.turns is not None:
+            waits.append(self.turns.due(at))
         if self.kill_at is not None:
             waits.append(max(0.0, self.kill_at - at))
         # Rounded up: a wait that ends just before its time would be followed by a spin.
@@ -360,6 +376,7 @@ class Shepherd(AttemptReporter):
         self.kill_at = deadline if self.kill_at is None else min(self.kill_at, deadline)
         self.meter.closing = True
         self.cgroup.signal(number)
+        self.turns = None
         self._resume()
 
     # ------------------------------------------------------------ the end

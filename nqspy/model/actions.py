@@ -73,6 +73,12 @@ class Requeue(OfAttempt):
 
 
 @dataclass(frozen=True, slots=True)
+class TakeTurns(OfAttempt):
+    """Let an attempt run in its slots only, by the slot table of its domain (`model.slots`); without one, all
+    the time."""
+
+
+@dataclass(frozen=True, slots=True)
 class Signal(OfAttempt):
     """Send a signal to all processes of an attempt."""
 

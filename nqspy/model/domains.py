@@ -27,6 +27,10 @@ class Domain:
     )  # fmt: skip
     placement: str = setting("name", "lowest", "which free PEs a request gets", words=("lowest",))
     depth: int = setting("number", 1, "holders that a PE may have at a time", low=1, high=64)
+    heartbeat: int | None = setting(
+        "time", None, "length of a slot: the holders of a PE run in turns; none: all at once", low=100,
+        nothing="none",
+    )  # fmt: skip
     requests: int | None = setting(
         "count", None, "requests at a time in a command domain, where they hold no PEs"
     )
@@ -51,6 +55,11 @@ class Domain:
     def is_command(self) -> bool:
         """True if its requests hold no PEs: they start at once, and their applications wait elsewhere."""
         return self.kind == "command"
+
+    @property
+    def rotates(self) -> bool:
+        """True if requests that share a PE run in turns (`slots`)."""
+        return self.heartbeat is not None and self.depth > 1 and not self.is_command
 
     def lists(self, feature: str) -> bool:
         """True if a feature may act on the requests of this domain (``set domain features=``)."""

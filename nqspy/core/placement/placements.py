@@ -11,6 +11,7 @@ from nqspy.model.tree import set_words
 
 FILES = (
     "placement",  # lowest, contiguous, most_packed
+    "slots",
 )
 """Files of this folder that declare ``PLACEMENTS``."""
 

@@ -22,9 +22,16 @@ from nqspy.model.site import Site
 
 
 def length_of(site: Site, request: Request) -> int:
-    """Return how long (ms) a request is expected to run; `FOREVER`: unknown."""
+    """Return how long (ms) a request is expected to hold its PEs; `FOREVER`: unknown."""
     wall = planned_wall(site.settings, request.queue, request.spec.ask)
-    return FOREVER if wall is None else max(1, wall)
+    return FOREVER if wall is None else max(1, wall) * slowdown(site, request.queue)
+
+
+def slowdown(site: Site, queue: str) -> int:
+    """Return how many times as long as it runs a request of a queue holds its PEs at most: as many as share a
+    PE in turns (`model.slots`). A wall limit counts the time in which a request runs."""
+    domain = site.domain_of(queue)
+    return domain.depth if domain.rotates else 1
 
 
 def planned_end(site: Site, now: Instant, request: Request) -> int:
@@ -64,9 +71,10 @@ def _stop_of(site: Site, request: Request) -> UpcomingStop | None:
 
 
 def guarantees_times(site: Site, queue: str) -> bool:
-    """True if the reserved times of a queue are guaranteed; with ``backfill=probable`` they are not."""
+    """True if the reserved times of a queue are guaranteed. They are not with ``backfill=probable``, nor
+    where requests share PEs in turns: PEs that are not adjacent may need more slots than a PE has holders."""
     found = site.settings.queues.get(queue)
-    return found is None or found.backfill != "probable"
+    return (found is None or found.backfill != "probable") and not site.domain_of(queue).rotates
 
 
 def probable_length(site: Site, queue: Queue, request: Request, limit: int) -> int | None:
@@ -88,7 +96,7 @@ def hole_wanted(queue: Queue, request: Request, limit: int) -> int | None:
 def passing_walls(site: Site, queue: str, columns: Columns, chances: Callable[[], bool]) -> Floats:
     """Return the shortest lengths (ms) by which a queue's rows may start past a reservation. ``chances``:
     returns True if a request may pass that only probably ends in time."""
-    walls = planned_walls(site.settings, queue, columns.wall)
+    walls = planned_walls(site.settings, queue, columns.wall) * slowdown(site, queue)
     found = site.settings.queues.get(queue)
     if found is not None and found.backfill == "contract":
         return np.where(columns.contract == 1, np.minimum(walls, found.shortest_hole), walls)

@@ -8,7 +8,7 @@ from nqspy.engine.handlers import request_mail
 from nqspy.engine.handlers.context import Transaction
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
-from nqspy.model.actions import Adjust, Forget, Kill, Resume, SetAside, Suspend
+from nqspy.model.actions import Adjust, Forget, Kill, Resume, SetAside, Suspend, TakeTurns
 from nqspy.model.cause import EXECUTOR
 from nqspy.model.ids import DAY, MINUTE, SECOND, Instant, Seq, number_of
 from nqspy.model.requests import Ending, Request, Retry, State, Used
@@ -89,6 +89,8 @@ def adopt(tx: Transaction, observation: ob.Observation) -> None:
         return
     if request.run.adjusted:
         tx.act(Adjust(request.seq, request.attempts))
+    if tx.site.domain_of(request.queue).depth > 1:
+        tx.act(TakeTurns(request.seq, request.attempts))
     if request.ending:
         reason = "requeued" if request.ending.rerun else "deleted"
         tx.act(Kill(request.seq, request.attempts, reason, tx.site.settings.server.grace))

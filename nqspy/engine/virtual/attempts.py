@@ -33,8 +33,9 @@ class VirtualAttempt:
     wall time (ms) without suspensions; both at the instant ``since``. ``target``: progress at which it ends,
     ``reason``: why there; ``until``: end of its hole before a reservation (`Spec.contract`). ``due``: when it
     ends at its present rate (None: unknown); ``end``: its end in the heap, ``number``: its number there.
-    ``more``: reported CPU time (ms) beyond its run's. ``away``: True if it has left or leaves its PEs;
-    ``coming``: True while it comes back, without progress yet."""
+    ``more``: reported CPU time (ms) beyond its run's. ``turns``: it runs in so many of so many slots, and its
+    run time is spread evenly over all (None: it runs all the time). ``away``: True if it has left or leaves
+    its PEs; ``coming``: True while it comes back, without progress yet."""
 
     seq: Seq
     attempt: int
@@ -48,11 +49,12 @@ class VirtualAttempt:
     runs: bool = True
     rate: float = 0.0
     done: float = 0.0
-    wall: int = 0
+    wall: float = 0
     due: int | None = None
     end: ObservedEnded | None = None
     number: int = -1
     more: int = 0
+    turns: tuple[int, int] | None = None
     away: bool = False
     coming: bool = False
     key: Key = field(init=False)
@@ -71,39 +73,48 @@ class VirtualAttempt:
 
     def settle(self, now: Instant) -> float:
         """Update the progress to an instant; return the CPU time (ms) used since the last update."""
-        passed, self.since = now - self.since, now
+        passed, self.since = self.ran(now - self.since), now
         if not self.runs:
             return 0.0
         self.wall += passed
         self.done += self.rate * passed
         return self.demand * self.rate * passed
 
+    def ran(self, span: int) -> float:
+        """Return how long it runs in a span of time (ms), in which it is not suspended."""
+        return span if self.turns is None else span * self.turns[0] / self.turns[1]
+
+    def _takes(self, ran: float) -> int:
+        """Return the time (ms) in which it runs for so long (ms)."""
+        return ceil(ran) if self.turns is None else ceil(ran * self.turns[1] / self.turns[0])
+
     def go_on_from(self, request: Request, used: Used | None, now: Instant) -> None:
         """Set the progress of an attempt that a site has begun, by its start and its last reported use."""
         used = request.used if used is None else used.most(request.used)
         self.runs = request.state is not State.SUSPENDED
-        self.wall = request.run.ran(now)
+        self.wall = request.run.ran(now) if self.turns is None else used.wall
         self.done = float(min(self.wall, self.target))
         self.more = used.cpu - cpu_at(self.run, used.wall) if used.wall else 0
 
     def used(self, now: Instant) -> Used:
         """Return the use (CPU, wall, memory) of the attempt up to ``now``."""
-        passed = now - self.since if self.runs else 0
+        passed = self.ran(now - self.since) if self.runs else 0
         done, wall = self.done + self.rate * passed, self.run.wall
         cpu = self.whole if done >= wall else round(self.whole * done / wall)
-        return Used(cpu + self.more, self.wall + passed, self.memory)
+        return Used(cpu + self.more, round(self.wall + passed), self.memory)
 
     def next_end(self) -> tuple[int, Ending] | None:
         """Return the time (ms) until it ends at its present rate (by itself, at a limit, or with its hole),
         and its end record; None: it does not end."""
         needs, limit, hole = self.lasts(), None, self.hole_end()
         if self.wall_limit is not None:
-            limit = max(0, self.wall_limit - self.wall)
+            limit = self._takes(max(0, self.wall_limit - self.wall))
         if hole is not None and all(each is None or hole[0] < each for each in (limit, needs)):
             return hole
         if limit is not None and (needs is None or limit < needs):
-            cpu = cpu_at(self.run, self.done + self.rate * limit)
-            used = Used(cpu + self.more, self.wall + limit, self.memory)
+            ran = self.ran(limit)
+            cpu = cpu_at(self.run, self.done + self.rate * ran)
+            used = Used(cpu + self.more, round(self.wall + ran), self.memory)
             return limit, Ending("wall_limit", None, 15, used)
         if needs is None or self.run.wall >= ENDLESS:
             return None
@@ -116,11 +127,11 @@ class VirtualAttempt:
     def lasts(self) -> int | None:
         """Return the time (ms) to its target at its present rate; None: it makes no progress."""
         rate, remaining = self.rate, self.target - self.done
-        return 0 if remaining <= 0 else ceil(remaining / rate) if rate > 0 else None
+        return 0 if remaining <= 0 else self._takes(remaining / rate) if rate > 0 else None
 
     def own_end(self, at: int) -> Ending:
         """Return the end record of the attempt if it reaches its target at that instant."""
-        used = Used(self.in_all + self.more, self.wall + at - self.since, self.memory)
+        used = Used(self.in_all + self.more, round(self.wall + self.ran(at - self.since)), self.memory)
         if self.reason != "exit":
             return Ending(self.reason, None, 15, used)
         return self.run.ending or Ending("exit", self.run.status, None, used)
@@ -131,8 +142,8 @@ class VirtualAttempt:
         if self.until is None:
             return None
         remaining = max(0, self.until - self.since)
-        ran = remaining if self.runs else 0
-        used = Used(cpu_at(self.run, self.done + self.rate * ran), self.wall + ran, self.memory)
+        ran = self.ran(remaining) if self.runs else 0
+        used = Used(cpu_at(self.run, self.done + self.rate * ran), round(self.wall + ran), self.memory)
         return remaining, Ending("contract", None, 15, used)
 
 

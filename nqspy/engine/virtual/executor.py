@@ -12,7 +12,8 @@ from nqspy.engine.virtual.attempts import Run, VirtualAttempt, cpu_at
 from nqspy.engine.virtual.heap import Heap
 from nqspy.engine.virtual.moves import StateMoves
 from nqspy.engine.virtual.processors import Key, Processors
-from nqspy.model.actions import Action, Adjust, Forget, Kill, Resume, Signal, Start, Suspend
+from nqspy.model import slots
+from nqspy.model.actions import Action, Adjust, Forget, Kill, Resume, Signal, Start, Suspend, TakeTurns
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.observations import (
     Observation,
@@ -91,9 +92,12 @@ class VirtualExecutor:
             self._ends.pop((action.seq, action.attempt), None)
             if self._latest.get(action.seq) == action.attempt:
                 del self._latest[action.seq]
-        elif isinstance(action, (Suspend, Resume, Kill, Signal, Adjust)):
+        elif isinstance(action, (Suspend, Resume, Kill, Signal, Adjust, TakeTurns)):
             attempt = self._attempts.get(action.seq)
             if attempt is None or attempt.attempt != action.attempt:
+                return
+            if isinstance(action, TakeTurns) and request is not None:
+                self._take_turns(attempt, _turns(site, request), now)
                 return
             if isinstance(action, (Suspend, Resume)):
                 self._pause(action, attempt, request, now)
@@ -121,6 +125,7 @@ class VirtualExecutor:
                 reason: EndReason = "exit" if order is None else "requeued" if order.rerun else "deleted"
                 self._end(attempt, Ending(reason, 0 if order is None else None, None, request.used), now)
                 continue
+            attempt.turns = _turns(site, request)
             attempt.go_on_from(request, observed.get(request.seq), now)
             attempt.away = request.pes_released
             if request.pause is not None and request.pause.leaving:
@@ -219,6 +224,14 @@ class VirtualExecutor:
             self._heap.push(back, lambda at: self._come_back(attempt, at))
         elif not attempt.coming:
             self._set_running(attempt, True, now)
+
+    def _take_turns(self, attempt: VirtualAttempt, turns: tuple[int, int] | None, now: Instant) -> None:
+        """Let an attempt run in so many of so many slots from now on; None: all the time."""
+        if turns != attempt.turns:
+            self._spent += attempt.settle(now)
+            attempt.turns = turns
+            self._unschedule(attempt)
+            self._share_out(now, [attempt])
 
     def _set_running(self, attempt: VirtualAttempt, runs: bool, now: Instant) -> None:
         self._spent += attempt.settle(now)
@@ -327,7 +340,7 @@ class VirtualExecutor:
     def spent(self, now: Instant) -> float:
         """Return the CPU time (ms) that all attempts together, ended ones too, have used so far."""
         running = [each for each in self._attempts.values() if each.runs]
-        return self._spent + sum([each.demand * each.rate * (now - each.since) for each in running])
+        return self._spent + sum([each.demand * each.rate * each.ran(now - each.since) for each in running])
 
     def ended(self, ends: Iterable[ObservedEnded], now: Instant) -> None:
         """End these attempts, because their time has come; keep the ends until the engine forgets them."""
@@ -345,6 +358,12 @@ class VirtualExecutor:
             self._unschedule(attempt)
             self._lost.add((attempt.seq, attempt.attempt))
         self._attempts.clear()
+
+
+def _turns(site: Site, request: Request) -> tuple[int, int] | None:
+    """Return in how many slots a request runs, and of how many; None: it runs all the time."""
+    table = slots.table_for(site, request)
+    return None if table is None else (len(table.turns(request.seq)), len(table.slots))
 
 
 def _limits(request: Request, site: Site) -> tuple[int | None, int | None]:

@@ -1,0 +1,76 @@
+"""Slot tables (seed 002, section 4): which requests of a domain run in which slot, where PEs have several
+holders that take turns. The feature `core.fallback.rotate` makes the table of a domain and stores it as a
+fact. Executors follow it by a clock that all of them share: a turn needs no message and no event."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from nqspy.model.facts import stored_by
+from nqspy.model.ids import Seq
+from nqspy.model.requests import Request
+from nqspy.model.site import Site
+
+NAME = "rotate"
+"""Name of the feature that stores slot tables, one for each domain."""
+
+
+class SlotTable(Struct, frozen=True):
+    """Slot table of a domain: the requests of each slot, and its length (ms). The slots follow one another in
+    this order, for ever. In its slots a request runs; in others it is stopped."""
+
+    slots: tuple[tuple[Seq, ...], ...]
+    length: int
+
+    def turns(self, seq: Seq) -> tuple[int, ...]:
+        """Return the numbers of the slots in which a request runs; empty: the table does not have it."""
+        return tuple([number for number, slot in enumerate(self.slots) if seq in slot])
+
+    def part(self, seq: Seq) -> float:
+        """Return the fraction of the time in which a request runs; 1 for one that the table does not have."""
+        mine = len(self.turns(seq))
+        return mine / len(self.slots) if mine else 1.0
+
+    def stored(self) -> dict[str, Any]:
+        """Return the table as JSON data, for a fact."""
+        return {"slots": [list(slot) for slot in self.slots], "length": self.length}
+
+
+def table_of(site: Site, domain: str) -> SlotTable | None:
+    """Return the slot table in force in a domain; None: all its requests run all the time."""
+    fact = stored_by(site, NAME).get(domain)
+    return None if fact is None else SlotTable(tuple(map(tuple, fact["slots"])), fact["length"])
+
+
+def table_for(site: Site, request: Request) -> SlotTable | None:
+    """Return the slot table that a request follows; None: it runs all the time."""
+    if NAME not in site.promises:
+        return None
+    table = table_of(site, site.domain_of(request.queue).name)
+    return table if table is not None and table.turns(request.seq) else None
+
+
+def slots_of(holders: Sequence[tuple[Seq, tuple[int, ...]]]) -> list[list[Seq]]:
+    """Return slots for requests that hold these PEs, such that no two in a slot share a PE.
+
+    The holder with the lowest first PE comes first; each goes into the first slot in which its PEs are idle.
+    Where the PEs of each are adjacent, this makes as few slots as some PE has holders, which is the least
+    possible (intervals coloured in the order of their left ends). Then the idle PEs of each slot are given,
+    in the order of ``holders``, to requests that fit there in addition: they run more often (figure 4).
+    """
+    slots: list[list[Seq]] = []
+    taken: list[set[int]] = []
+    for seq, pes in sorted(holders, key=lambda each: min(each[1], default=0)):
+        number = next((n for n, held in enumerate(taken) if held.isdisjoint(pes)), len(slots))
+        if number == len(slots):
+            slots.append([])
+            taken.append(set())
+        slots[number].append(seq)
+        taken[number].update(pes)
+    for slot, held in zip(slots, taken, strict=True):
+        for seq, pes in holders:
+            if seq not in slot and held.isdisjoint(pes):
+                slot.append(seq)
+                held.update(pes)
+    return slots

@@ -1,0 +1,59 @@
+"""Requests that share PEs take turns in slots (seed 002, section 4), in the simulator."""
+
+import pytest
+from engine.story import play
+
+from nqspy.model import events as ev
+from nqspy.model.actions import TakeTurns
+
+SHARED = """
+create batch_queue batch priority=10
+enable queue batch
+start queue batch
+set default batch_request queue batch
+set domain application depth=3 heartbeat=10 placement=slots
+"""
+FIGURE_4 = """submit anne pes=5, ben pes=5; pes 1 0-4 2 5-9
+    qmgr set machine offline=(0-1, 7-9); submit anne pes=5; pes 3 2-6
+    qmgr set machine offline=(0-4); submit ben pes=5; pes 4 5-9; qmgr set machine offline=()"""
+STORIES = {
+    "figure 4: A runs in two slots of three, the others in one": f"""{FIGURE_4}
+        later 899s; known 4; later 1s; end 1 exit; ran 1 600
+        later 899s; known 3; later 1s; end 2 exit; end 3 exit; end 4 exit; ran 2 600; ran 3 600; ran 4 600""",
+    "one alone runs all the time again": """submit anne pes=10, ben pes=10; later 20m; end 1 exit; end 2 exit
+        submit anne pes=10; later 10m; end 3 exit; ran 3 600""",
+    "a wall limit counts the time in its slots": """submit anne pes=10 wall=5:00, ben pes=10
+        later 599s; known 2; later 1s; end 1 wall_limit; ran 1 300; later 299s; known 1; later 1s; end 2 exit""",
+    "a suspended request has no slot": """submit anne pes=10, ben pes=10; later 100s; suspend 1
+        later 550s; end 2 exit; ran 2 600; resume 1; later 550s; end 1 exit; ran 1 600""",
+    "without a slot length all run at once": """submit anne pes=10, ben pes=10; later 100s
+        qmgr set domain application heartbeat=none; later 550s; end 1 exit; end 2 exit; ran 2 600""",
+    "a new slot length, and one more holder": """submit anne pes=10, ben pes=10; later 200s
+        qmgr set domain application heartbeat=60; later 200s; submit anne pes=10
+        later 1200s; end 1 exit; end 2 exit; known 1; later 200s; end 3 exit; ran 3 600""",
+    "an array's indices take turns": """submit anne pes=10 array=1-3; later 30m; empty""",
+}
+
+
+@pytest.mark.parametrize("title", STORIES)
+def test_stories(title):
+    play(STORIES[title], settings=SHARED, pes=10)
+
+
+def test_an_event_records_a_table_only_when_it_changes_and_it_survives_a_restart():
+    story = play(FIGURE_4, settings=SHARED, pes=10)
+    tables = [e for e in story.centre.events() if isinstance(e, ev.Promised) and e.feature == "rotate"]
+    assert [len(each.value["slots"]) for each in tables] == [2, 3]
+    assert tables[-1].value == {"slots": [[1, 2], [3], [4, 1]], "length": 10_000}
+    story.play("restart now; later 900s; end 1 exit; ran 1 600; later 15m; empty")
+    tables = [e for e in story.centre.events() if isinstance(e, ev.Promised) and e.feature == "rotate"]
+    assert tables[-1].value is None
+
+
+def test_an_adopted_attempt_is_told_its_turns_again():
+    story = play("submit anne pes=10, ben pes=10; later 10s", settings=SHARED, pes=10)
+    orders = []
+    before = story.centre.sim.executor.do
+    story.centre.sim.executor.do = lambda action, *more: (orders.append(action), before(action, *more))[1]
+    story.centre.sim.restart()
+    assert [each.seq for each in orders if isinstance(each, TakeTurns)] == [1, 2]
