@@ -48,10 +48,11 @@ def enact(
 
 
 def _turns(site: Site) -> Iterator[tuple[tuple[Seq, int], object]]:
-    """Yield each started attempt with its slots, the number of slots and their length; None: it has none."""
+    """Yield each started attempt with its slots, the lengths of all slots, and if it is stopped
+    outside of them; None: it has no slots."""
     for seq, request in site.started.items():
         table = slots.table_for(site, request)
-        yield (seq, request.attempts), table and (table.turns(seq), len(table.slots), table.length)
+        yield (seq, request.attempts), table and (table.turns(seq), table.lengths, table.partial)
 
 
 MISSED = "nqsd was stopped or busy at that time, or the clock was changed"

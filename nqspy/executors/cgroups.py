@@ -76,6 +76,17 @@ class JobGroup:
         """Continue all stopped processes of the job."""
         self.signal(signal.SIGCONT)
 
+    def run_when_idle(self, only: bool) -> None:
+        """Let the processes of the job run only where nothing else wants to (True), or as usual (False). A
+        session's group of the scheduler (autogroup) needs its own nice value."""
+        policies = os.SCHED_OTHER, os.SCHED_IDLE
+        for pid in self.pids():
+            write(f"/proc/{pid}/autogroup", "19" if only else "0")
+            for thread in proc.threads(pid):
+                with contextlib.suppress(OSError):
+                    if os.sched_getscheduler(thread) == policies[not only]:
+                        os.sched_setscheduler(thread, policies[only], os.sched_param(0))
+
     def cpu(self) -> float | None:
         """Return the CPU seconds of all processes that ever were in the job; None if they are not counted."""
         return None

@@ -186,13 +186,13 @@ def cpus_of(pes: tuple[int, ...], site: Site) -> list[int] | None:
 
 
 def turns_of(site: Site, request: Request, speed: float) -> dict[str, Any]:
-    """Return the message to a shepherd about the slots in which its job runs (`turns.Turns`); ``count`` 0: it
-    runs all the time."""
+    """Return the message to a shepherd about the slots in which its job runs (`slot_clock`), lengths in real
+    seconds; without ``lengths``: it runs all the time."""
     table = slots.table_for(site, request)
     if table is None:
-        return {"do": "turns", "count": 0}
-    seconds = table.length / 1000 / speed
-    return {"do": "turns", "slots": table.turns(request.seq), "count": len(table.slots), "seconds": seconds}
+        return {"do": "turns", "lengths": []}
+    lengths = [length / 1000 / speed for length in table.lengths]
+    return {"do": "turns", "slots": table.turns(request.seq), "lengths": lengths, "partial": table.partial}
 
 
 def _environment(

@@ -207,6 +207,14 @@ def descendants(root: int) -> list[int]:
     return found
 
 
+def threads(pid: int) -> list[int]:
+    """Return the numbers of a process's threads; empty: it has ended."""
+    try:
+        return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+    except OSError:
+        return []
+
+
 def children(pid: int) -> list[int]:
     """Return the pids of a process's children; one may be missing while another ends."""
     try:

@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from nqspy.executors import cgroups, child, deadline, deliver, forks, person, prepare, proc, records, scratch
 from nqspy.executors.attempt_reporter import AttemptReporter, Station, if_possible, persist
@@ -18,7 +18,7 @@ from nqspy.executors.logins import LoginLoader
 from nqspy.executors.meter import Meter, SpoolMeter
 from nqspy.executors.pageout import PageOut
 from nqspy.executors.proc import now
-from nqspy.executors.turns import Turns
+from nqspy.executors.slot_clock import SlotClock
 from nqspy.executors.wall_limit import size_text, within
 
 _HEAD_START = 20  # ms in which a very short job may end before it is reported as running
@@ -50,8 +50,9 @@ class Shepherd(AttemptReporter):
         self.text = ""
         self.again = self.unknown = False
         self.kill_at: float | None = None
-        self.suspended = self.stopped = False
-        self.turns: Turns | None = None
+        self.suspended = False
+        self.pause: Literal["", "stopped", "idle"] = ""
+        self.turns: SlotClock | None = None
         self.reserved = False
         self.paging_out: PageOut | None = None
         self.early: list[dict[str, Any]] = []
@@ -300,7 +301,7 @@ class Shepherd(AttemptReporter):
                     cgroups.move(self.cgroup, self.order, message.get("cpus"))
                     self._resume()
                 case "turns":
-                    self.turns = Turns(message) if message["count"] else None
+                    self.turns = SlotClock(message) if message["lengths"] else None
                 case _:
                     self.messages.apply(message)
 
@@ -310,16 +311,23 @@ class Shepherd(AttemptReporter):
         self._stop_or_go()
 
     def _stop_or_go(self) -> None:
-        """Stop the job's processes while it is suspended or another has its slot, else let them go on."""
-        at = now()
-        stops = self.suspended or (self.turns is not None and not self.turns.runs(at))
-        if stops and not self.stopped:
+        """Stop the job's processes while it is suspended or others have the slot, or let them run only where
+        a PE is idle (``partial``); in its slots let them go on. Its wall time stands still outside."""
+        at, before = now(), self.pause
+        self.pause = "stopped" if self.suspended else ""
+        if not self.suspended and self.turns is not None and not self.turns.runs(at):
+            self.pause = "idle" if self.turns.partial else "stopped"
+        if self.pause == before:
+            return
+        if before == "idle":
+            self.cgroup.run_when_idle(False)
+        if self.pause == "stopped":
             self.cgroup.freeze()
-            self.meter.wall.stop(at)
-        elif self.stopped and not stops:
-            self.meter.wall.resume(at)
+        elif before == "stopped":
             self.cgroup.thaw()
-        self.stopped = stops
+        if self.pause == "idle":
+            self.cgroup.run_when_idle(True)
+        (self.meter.wall.stop if self.pause else self.meter.wall.resume)(at)
 
     def _enforce(self) -> int:
         """Measure the job and enforce its limits; return the real ms until the next check."""

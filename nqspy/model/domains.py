@@ -31,6 +31,11 @@ class Domain:
         "time", None, "length of a slot: the holders of a PE run in turns; none: all at once", low=100,
         nothing="none",
     )  # fmt: skip
+    partial: bool = setting("flag", False, "on: outside of its slots a request runs where PEs would be idle")
+    variation: float = setting(
+        "percent", 100.0, "a slot is up to so much longer or shorter, by the share values of its requests",
+        low=100, high=10_000,
+    )  # fmt: skip
     requests: int | None = setting(
         "count", None, "requests at a time in a command domain, where they hold no PEs"
     )

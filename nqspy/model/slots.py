@@ -3,9 +3,10 @@ holders that take turns. The feature `core.fallback.rotate` makes the table of a
 fact. Executors follow it by a clock that all of them share: a turn needs no message and no event."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
 from nqspy.model.facts import stored_by
 from nqspy.model.ids import Seq
@@ -17,30 +18,38 @@ NAME = "rotate"
 
 
 class SlotTable(Struct, frozen=True):
-    """Slot table of a domain: the requests of each slot, and its length (ms). The slots follow one another in
-    this order, for ever. In its slots a request runs; in others it is stopped."""
+    """Slot table of a domain: the requests of each slot, and the lengths of the slots (ms). The slots follow
+    one another in this order, for ever. In its slots a request runs; in others it is stopped or, with
+    ``partial``, runs where a PE would be idle."""
 
     slots: tuple[tuple[Seq, ...], ...]
-    length: int
+    lengths: tuple[int, ...]
+    partial: bool = False
 
     def turns(self, seq: Seq) -> tuple[int, ...]:
         """Return the numbers of the slots in which a request runs; empty: the table does not have it."""
         return tuple([number for number, slot in enumerate(self.slots) if seq in slot])
 
-    def part(self, seq: Seq) -> float:
-        """Return the fraction of the time in which a request runs; 1 for one that the table does not have."""
-        mine = len(self.turns(seq))
-        return mine / len(self.slots) if mine else 1.0
+    def parts(self, seq: Seq) -> tuple[int, int]:
+        """Return the time (ms) of a round in which a request runs, and the length of the round (ms)."""
+        return sum(self.lengths[number] for number in self.turns(seq)), sum(self.lengths)
 
     def stored(self) -> dict[str, Any]:
         """Return the table as JSON data, for a fact."""
-        return {"slots": [list(slot) for slot in self.slots], "length": self.length}
+        return {"slots": self.slots, "lengths": self.lengths, "partial": self.partial}
 
 
 def table_of(site: Site, domain: str) -> SlotTable | None:
     """Return the slot table in force in a domain; None: all its requests run all the time."""
     fact = stored_by(site, NAME).get(domain)
-    return None if fact is None else SlotTable(tuple(map(tuple, fact["slots"])), fact["length"])
+    return None if fact is None else table_from(fact)
+
+
+def table_from(fact: Any) -> SlotTable | None:
+    """Return the slot table that JSON data stand for; None: they are no slot table."""
+    with suppress(ValidationError):
+        return convert(fact, SlotTable)
+    return None
 
 
 def table_for(site: Site, request: Request) -> SlotTable | None:

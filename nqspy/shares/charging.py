@@ -91,7 +91,8 @@ def _book(site: Site, domain: str, booked: Sequence[_Booked], at: Instant) -> No
     for request, former, used, more, _, span in booked:
         site.touched.requests.add(request.seq)
         spec, rate = request.spec, former.rate
-        if span >= MEASURABLE and measure == "cpu" and request.state is _RUNNING:
+        measured = measure == "cpu" or site.domain_of(request.queue).rotates
+        if span >= MEASURABLE and measured and request.state is _RUNNING:
             rate = round(more * PE / span) if more > 0 else 0
         last = at if span or former.charged_at is None else former.charged_at
         so_far = former.charged + more

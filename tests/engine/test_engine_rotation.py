@@ -3,6 +3,7 @@
 import pytest
 from engine.story import play
 
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import events as ev
 from nqspy.model.actions import TakeTurns
 
@@ -23,7 +24,8 @@ STORIES = {
     "one alone runs all the time again": """submit anne pes=10, ben pes=10; later 20m; end 1 exit; end 2 exit
         submit anne pes=10; later 10m; end 3 exit; ran 3 600""",
     "a wall limit counts the time in its slots": """submit anne pes=10 wall=5:00, ben pes=10
-        later 599s; known 2; later 1s; end 1 wall_limit; ran 1 300; later 299s; known 1; later 1s; end 2 exit""",
+        later 599s; known 2; later 1s; end 1 wall_limit; ran 1 300
+        later 299s; known 1; later 1s; end 2 exit""",
     "a suspended request has no slot": """submit anne pes=10, ben pes=10; later 100s; suspend 1
         later 550s; end 2 exit; ran 2 600; resume 1; later 550s; end 1 exit; ran 1 600""",
     "without a slot length all run at once": """submit anne pes=10, ben pes=10; later 100s
@@ -40,11 +42,25 @@ def test_stories(title):
     play(STORIES[title], settings=SHARED, pes=10)
 
 
+def test_slots_vary_in_length_by_the_share_values_of_their_requests():
+    groups = "create group rich share=90 members=(anne)\ncreate group poor share=10 members=(ben)\n"
+    settings = f"{SHARED}set domain application variation=400%\n{groups}"
+    work = "submit anne pes=10, ben pes=10, ben pes=10, anne pes=10, anne pes=10; later 1s"
+    story = play(work, settings=settings, pes=10, lengths=lambda _: Run(36_000_000, cpu=360_000_000))
+    assert story.centre.site.promises["rotate"]["application"]["lengths"] == [10_000] * 3
+    story.play("later 3h")
+    table = story.centre.site.promises["rotate"]["application"]
+    first, second, third = table["lengths"]
+    assert table["slots"] == [[1], [2], [3]]
+    assert 2_500 <= second == third < 10_000 < first <= 40_000
+    story.play("later 60h; empty; ran 1 36000; ran 3 36000")
+
+
 def test_an_event_records_a_table_only_when_it_changes_and_it_survives_a_restart():
     story = play(FIGURE_4, settings=SHARED, pes=10)
     tables = [e for e in story.centre.events() if isinstance(e, ev.Promised) and e.feature == "rotate"]
     assert [len(each.value["slots"]) for each in tables] == [2, 3]
-    assert tables[-1].value == {"slots": [[1, 2], [3], [4, 1]], "length": 10_000}
+    assert tables[-1].value == {"slots": [[1, 2], [3], [4, 1]], "lengths": [10_000] * 3, "partial": False}
     story.play("restart now; later 900s; end 1 exit; ran 1 600; later 15m; empty")
     tables = [e for e in story.centre.events() if isinstance(e, ev.Promised) and e.feature == "rotate"]
     assert tables[-1].value is None

@@ -6,15 +6,24 @@ feature makes it anew in each pass and stores it when it changes; a turn is no e
 suspended, or whose processes have ended, have no slot. A table with one slot is not stored: all run.
 """
 
+from collections.abc import Sequence
+from statistics import fmean
+
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
 from nqspy.model import slots
 from nqspy.model.actions import Action, Resume
+from nqspy.model.domains import Domain
 from nqspy.model.facts import Promise, plain, stored_by
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import State
 from nqspy.model.site import Settings, Site
 from nqspy.model.slots import NAME, SlotTable
+
+AGAIN = 60_000
+"""Time (ms) after which share values are asked again, where slots vary in length."""
+STEPS = 4
+"""Steps between the heartbeat and the longest slot, and likewise to the shortest."""
 
 
 def act(draft: Draft, now: Instant) -> Instant | None:
@@ -35,14 +44,35 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     for choice in draft.chosen:
         if (name := site.domain_of(choice.request.queue).name) in holders and choice.pes:
             holders[name].append((choice.request.seq, choice.pes))
+    varies = False
+    varies = False
     for name in sorted({*rotating, *former}):
         made = slots.slots_of(holders.get(name, []))
         fact = None
         if len(made) > 1:
-            fact = plain(SlotTable(tuple(map(tuple, made)), rotating[name].heartbeat or 0).stored())
+            lengths, partial = _lengths(draft, rotating[name], made), rotating[name].partial
+            fact = plain(SlotTable(tuple(map(tuple, made)), lengths, partial).stored())
+            varies = varies or rotating[name].variation != 100
         if fact != former.get(name):
             draft.after.append(Promise(name, fact))
-    return None
+    return Instant(now + AGAIN) if varies else None
+
+
+def _lengths(draft: Draft, domain: Domain, table: Sequence[Sequence[Seq]]) -> tuple[int, ...]:
+    """Return the lengths (ms) of slots. With ``variation`` n (200 %: 2) a slot is heartbeat x n long if the
+    mean share value of its requests is 1, heartbeat / n if it is 0, with `STEPS` steps on each side, so that
+    the table changes seldom."""
+    heartbeat = domain.heartbeat or 0
+    if domain.variation == 100:
+        return (heartbeat,) * len(table)
+    stocks, requests = draft.ledger_of(domain.name).stocks, dict(draft.site.started)
+    requests |= {choice.request.seq: choice.request for choice in draft.chosen}
+    lengths = []
+    for slot in table:
+        mean = fmean(stocks.value(requests[seq].owner, requests[seq].group) for seq in slot)
+        power = round((2 * mean - 1) * STEPS) / STEPS
+        lengths.append(max(1, round(heartbeat * (domain.variation / 100) ** power)))
+    return tuple(lengths)
 
 
 def verify(settings: Settings, site: Site) -> list[str]:
@@ -55,8 +85,20 @@ def verify(settings: Settings, site: Site) -> list[str]:
 
 
 def stands(site: Site, action: Action) -> bool:
-    """True for a slot table: one that lists a request which does not run is made anew in the next pass."""
-    return isinstance(action, Promise)
+    """True for no table, and for one whose slots are no longer than the settings of the domain allow."""
+    if not isinstance(action, Promise) or action.value is None:
+        return isinstance(action, Promise)
+    domain = site.settings.domains.get(action.key)
+    table = slots.table_from(action.value)
+    if (
+        table is None
+        or domain is None
+        or not domain.rotates
+        or not 1 < len(table.slots) == len(table.lengths)
+    ):
+        return False
+    most = (domain.heartbeat or 0) * domain.variation / 100 + 1
+    return len(table.slots) > 1 and all(0 < length <= most for length in table.lengths)
 
 
 FEATURE = Feature(NAME, act, verify=verify, stands=stands)

@@ -33,9 +33,9 @@ class VirtualAttempt:
     wall time (ms) without suspensions; both at the instant ``since``. ``target``: progress at which it ends,
     ``reason``: why there; ``until``: end of its hole before a reservation (`Spec.contract`). ``due``: when it
     ends at its present rate (None: unknown); ``end``: its end in the heap, ``number``: its number there.
-    ``more``: reported CPU time (ms) beyond its run's. ``turns``: it runs in so many of so many slots, and its
-    run time is spread evenly over all (None: it runs all the time). ``away``: True if it has left or leaves
-    its PEs; ``coming``: True while it comes back, without progress yet."""
+    ``more``: reported CPU time (ms) beyond its run's. ``turns``: time (ms) in its slots, and of a whole round
+    of slots, over which its run time is taken as evenly spread (None: it runs all the time). ``away``: True
+    if it has left or leaves its PEs; ``coming``: True while it comes back, without progress yet."""
 
     seq: Seq
     attempt: int

@@ -226,7 +226,7 @@ class VirtualExecutor:
             self._set_running(attempt, True, now)
 
     def _take_turns(self, attempt: VirtualAttempt, turns: tuple[int, int] | None, now: Instant) -> None:
-        """Let an attempt run in so many of so many slots from now on; None: all the time."""
+        """Let an attempt run for so much of each round of slots from now on; None: all the time."""
         if turns != attempt.turns:
             self._spent += attempt.settle(now)
             attempt.turns = turns
@@ -361,9 +361,10 @@ class VirtualExecutor:
 
 
 def _turns(site: Site, request: Request) -> tuple[int, int] | None:
-    """Return in how many slots a request runs, and of how many; None: it runs all the time."""
+    """Return the time (ms) of a round of slots in which a request runs, and the length of the round; None: it
+    runs all the time."""
     table = slots.table_for(site, request)
-    return None if table is None else (len(table.turns(request.seq)), len(table.slots))
+    return None if table is None else table.parts(request.seq)
 
 
 def _limits(request: Request, site: Site) -> tuple[int | None, int | None]:
