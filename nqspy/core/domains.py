@@ -14,6 +14,8 @@ from nqspy.model.machine import base_of, torus_of
 from nqspy.model.registry import ALL, SettingsObject, Words, brought, declare, split
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site
+from nqspy.model.slots import table_of
+from nqspy.model.units import format_exact
 
 _SHOWN = 32
 """Most holders of a domain in the display for people."""
@@ -162,10 +164,20 @@ def rows(site: Site) -> list[dict[str, Any]]:
                 "users": list(domain.users), "groups": list(domain.groups),
                 "accounts": list(domain.accounts), "takes": domain.takes,
                 "features": None if domain.features is None else list(domain.features),
-                "holders": _holders(site, pes),
+                "heartbeat": domain.heartbeat, "partial": domain.partial, "variation": domain.variation,
+                "slots": _slots(site, name), "holders": _holders(site, pes),
             }
         )  # fmt: skip
     return lines
+
+
+def _slots(site: Site, domain: str) -> list[dict[str, Any]]:
+    """Return the slots of a domain in turn, each with its length (ms) and requests; empty: it has none."""
+    table = table_of(site, domain)
+    if table is None:
+        return []
+    slots = zip(table.lengths, table.slots, strict=True)
+    return [{"length": length, "ids": list(map(site.id_of, seqs))} for length, seqs in slots]
 
 
 def _holders(site: Site, pes: Iterable[int]) -> list[dict[str, Any]]:
@@ -210,4 +222,6 @@ def text(site: Site, chosen: Collection[str] = ()) -> str:
             lines.append(f"  PEs {ranges(holder['pes'])} held by {holder['id']}{base_text}")
         if more := row["holders"][_SHOWN:]:
             lines.append(f"  and {len(more)} holders more: qmgr --json")
+        for number, slot in enumerate(row["slots"][:_SHOWN]):
+            lines.append(f"  slot {number}, {format_exact(slot['length'])}: {' '.join(slot['ids'])}")
     return "\n".join(lines)

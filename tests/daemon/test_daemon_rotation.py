@@ -2,7 +2,7 @@
 
 import time
 
-from daemon.live import Live
+from daemon.live import Live, until
 
 SITE = """\
 set machine pes=2
@@ -42,10 +42,12 @@ def test_two_gangs_take_turns_also_while_the_daemon_is_down_and_run_on_alone(mak
     second = live.submit(f"{STAMPS} two 1.2", pes=2)
     live.running(first)
     live.running(second)
+    [domain] = live.shown("show domain")
+    assert domain["slots"] == [{"length": 400, "ids": [first]}, {"length": 400, "ids": [second]}]
+    assert f"slot 1, 0.4 s: {second}" in live.qmgr("show domain").ok().out
     began = time.monotonic() + 0.2
-    time.sleep(0.8)
     live.kill()
-    time.sleep(1.2)
+    until(lambda: time.monotonic() > began + 1.6, "the jobs take turns without a daemon")
     stopped = time.monotonic()
     live.start()
     assert [live.ended(each)["exit_status"] for each in (first, second)] == [0, 0]
@@ -65,16 +67,11 @@ def test_no_table_no_stop(make_live):
     first, second = (live.submit(f"{STAMPS} {name} 60", pes=2) for name in ("one", "two"))
     live.running(first)
     live.running(second)
-    time.sleep(0.5)
     live.qmgr("set domain application heartbeat=none").ok()
-    time.sleep(0.3)
-    began = time.monotonic()
-    time.sleep(1.0)
+    began = time.monotonic() + 0.2
     for name in ("one", "two"):
-        both = in_turn([at for at in stamps(live, name) if at > began])
-        assert min(both) > 10, both
+        until(lambda name=name: min(in_turn([t for t in stamps(live, name) if t > began])) > 20, "both run")
     live.qmgr("set domain application heartbeat=30").ok()
-    time.sleep(0.3)
     live.run("qdel", first).ok()  # one of both is stopped for 30 s
     live.run("qdel", second).ok()
     assert {live.ended(each)["end_reason"] for each in (first, second)} == {"deleted"}
