@@ -8,7 +8,7 @@ from nqspy.core import guarantees_times
 from nqspy.engine.passed_over import Blocked
 from nqspy.model import actions as ac
 from nqspy.model import events as ev
-from nqspy.model import slots
+from nqspy.model import facts, slots
 from nqspy.model.actions import Action, Kill, Plan, Requeue, Start, TakeTurns
 from nqspy.model.cause import Cause
 from nqspy.model.events import Promised
@@ -36,23 +36,27 @@ def enact(
                 emit(late)
             event = event_of(site, action)
             table = isinstance(action, Promise) and action.by == slots.NAME
-            former = dict(_turns(site)) if table else {}
+            former = _turns(site) if table else {}
             if event is not None:
                 emit(event)
             if table:
-                yield from (TakeTurns(*key) for key, turns in _turns(site) if turns != former.get(key))
+                present = _turns(site)
+                for seq in sorted(present.keys() | former.keys()):
+                    if seq in site.started and present.get(seq) != former.get(seq):
+                        yield TakeTurns(seq, site.started[seq].attempts)
             if isinstance(action, Requeue):  # its attempt must end first
                 yield Kill(action.seq, action.attempt, "requeued", site.settings.server.grace)
             else:
                 yield action
 
 
-def _turns(site: Site) -> Iterator[tuple[tuple[Seq, int], object]]:
-    """Yield each started attempt with its slots, the lengths of all slots, and if it is stopped
-    outside of them; None: it has no slots."""
-    for seq, request in site.started.items():
-        table = slots.table_for(site, request)
-        yield (seq, request.attempts), table and (table.turns(seq), table.lengths, table.partial)
+def _turns(site: Site) -> dict[Seq, tuple[object, ...]]:
+    """Return the slots of each request that has some, with what its shepherd is told of the table."""
+    found: dict[Seq, tuple[object, ...]] = {}
+    for domain in facts.stored_by(site, slots.NAME):
+        if (table := slots.table_of(site, domain)) is not None:
+            found |= {s: (own, table.lengths, table.partial) for s, own in table.all_turns().items()}
+    return found
 
 
 MISSED = "nqsd was stopped or busy at that time, or the clock was changed"

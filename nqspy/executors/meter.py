@@ -19,7 +19,7 @@ _NOTABLE = 0.2
 
 class Meter:
     """Use and limits of one job. ``cpu``: CPU seconds; ``memory``: peak in bytes; ``reaped``: CPU seconds of
-    processes that have ended."""
+    processes that have ended; ``frozen``: its processes are stopped, so there is nothing to measure."""
 
     def __init__(self, cgroup: JobGroup, order: dict[str, Any], started: float) -> None:
         self.cgroup = cgroup
@@ -35,7 +35,7 @@ class Meter:
         self.tasks = 0
         self.reported = 0.0
         self.sampled = started
-        self.closing = False
+        self.closing = self.frozen = False
         self.over: dict[int, float] = {}
         self.cpus = len(order["cpus"] or ()) or os.cpu_count() or 1
 
@@ -57,7 +57,7 @@ class Meter:
 
     def due(self, now: float) -> float:
         """Return the real seconds until the next sample: one, or less if a limit could be passed sooner."""
-        if self.wall.stopped is not None:
+        if self.frozen:
             return max(0.0, self.wall.remaining(now))
         pace = _SLOWEST if self.speed <= 1 and self.limits["memory"] is None else _QUICK
         if self.closing:

@@ -327,6 +327,7 @@ class Shepherd(AttemptReporter):
             self.cgroup.thaw()
         if self.pause == "idle":
             self.cgroup.run_when_idle(True)
+        self.meter.frozen = self.pause == "stopped"
         (self.meter.wall.stop if self.pause else self.meter.wall.resume)(at)
 
     def _enforce(self) -> int:

@@ -12,7 +12,7 @@ from nqspy.model.actions import Action
 from nqspy.model.events import Promised
 from nqspy.model.site import Site
 
-LONGEST = 4096
+LONGEST = 1 << 18
 """Most bytes of a fact as JSON, with its key."""
 MOST = 10_000
 """Most facts of one feature."""

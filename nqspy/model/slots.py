@@ -30,6 +30,14 @@ class SlotTable(Struct, frozen=True):
         """Return the numbers of the slots in which a request runs; empty: the table does not have it."""
         return tuple([number for number, slot in enumerate(self.slots) if seq in slot])
 
+    def all_turns(self) -> dict[Seq, tuple[int, ...]]:
+        """Return the numbers of the slots in which each request runs."""
+        found: dict[Seq, tuple[int, ...]] = {}
+        for number, slot in enumerate(self.slots):
+            for seq in slot:
+                found[seq] = (*found.get(seq, ()), number)
+        return found
+
     def parts(self, seq: Seq) -> tuple[int, int]:
         """Return the time (ms) of a round in which a request runs, and the length of the round (ms)."""
         return sum(self.lengths[number] for number in self.turns(seq)), sum(self.lengths)

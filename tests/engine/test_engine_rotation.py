@@ -1,10 +1,14 @@
 """Requests that share PEs take turns in slots (seed 002, section 4), in the simulator."""
 
 import pytest
-from engine.story import play
+from engine.harness import Centre
+from engine.story import Story, play
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import events as ev
+from nqspy.model import slots
 from nqspy.model.actions import TakeTurns
 
 SHARED = """
@@ -44,9 +48,9 @@ def test_stories(title):
 
 def test_slots_vary_in_length_by_the_share_values_of_their_requests():
     groups = "create group rich share=90 members=(anne)\ncreate group poor share=10 members=(ben)\n"
-    settings = f"{SHARED}set domain application variation=400%\n{groups}"
+    site = f"{SHARED}set domain application variation=400%\n{groups}"
     work = "submit anne pes=10, ben pes=10, ben pes=10, anne pes=10, anne pes=10; later 1s"
-    story = play(work, settings=settings, pes=10, lengths=lambda _: Run(36_000_000, cpu=360_000_000))
+    story = play(work, settings=site, pes=10, lengths=lambda _: Run(36_000_000, cpu=360_000_000))
     assert story.centre.site.promises["rotate"]["application"]["lengths"] == [10_000] * 3
     story.play("later 3h")
     table = story.centre.site.promises["rotate"]["application"]
@@ -73,3 +77,46 @@ def test_an_adopted_attempt_is_told_its_turns_again():
     story.centre.sim.executor.do = lambda action, *more: (orders.append(action), before(action, *more))[1]
     story.centre.sim.restart()
     assert [each.seq for each in orders if isinstance(each, TakeTurns)] == [1, 2]
+
+
+def is_right(centre):
+    """Check the slot table against the requests that run, from their PEs alone."""
+    site = centre.site
+    running = {r.seq: set(r.pes) for r in site.started.values() if r.state == "running"}
+    table = slots.table_of(site, "application")
+    if table is None:
+        assert sum(map(len, running.values())) == len(set().union(*running.values())), "two share a PE"
+        return
+    assert set().union(*table.slots) == set(running)
+    for slot in table.slots:
+        pes = [pe for seq in slot for pe in running[seq]]
+        assert len(pes) == len(set(pes)), "two in a slot share a PE"
+    assert max(map(len, site.holders.values())) <= len(table.slots)
+
+
+steps = st.lists(
+    st.one_of(
+        st.builds("submit anne pes={} wall={}:00".format, st.integers(1, 10), st.integers(1, 20)),
+        st.builds("later {}s".format, st.integers(1, 900)),
+        st.builds("suspend {} -> ?".format, st.integers(1, 8)),
+        st.builds("resume {} -> ?".format, st.integers(1, 8)),
+        st.builds("delete {} -> ?".format, st.integers(1, 8)),
+        st.just("restart now"),
+        st.builds("qmgr set domain application heartbeat={}".format, st.sampled_from([5, 10, 60])),
+        st.builds("qmgr set domain application placement={}".format, st.sampled_from(["slots", "lowest"])),
+    ),
+    max_size=14,
+)
+
+
+@given(steps)
+@settings(max_examples=60)
+def test_the_table_is_right_after_each_step_and_all_end(words):
+    story = Story(Centre(SHARED, pes=10))
+    for step in words:
+        story.play(step)
+        is_right(story.centre)
+    for seq in range(1, len(words) + 1):
+        story.play(f"resume {seq} -> ?")
+    story.play("later 2d; empty")
+    assert not story.centre.site.promises
