@@ -14,7 +14,12 @@ from chaos.run import storm
 def main() -> int:
     """Print a report for each seed; exit status 1 if anything was broken."""
     parser = argparse.ArgumentParser(prog="scripts/chaos", description=__doc__)
-    parser.add_argument("what", nargs="?", choices=["gang"], help="gang: applications by class, kills alone")
+    parser.add_argument(
+        "what",
+        nargs="?",
+        choices=["gang", "slots"],
+        help="gang: applications by class, kills alone; slots: they share PEs in turns",
+    )
     parser.add_argument("--minutes", type=float, help="length of each run (1.5; gang: 30)")
     parser.add_argument("--seed", type=int, nargs="*", default=[1], help="seeds, a run each (1)")
     parser.add_argument("--clients", type=int, default=6, help="clients at a time (6)")
@@ -46,8 +51,9 @@ def main() -> int:
 def _run(options: argparse.Namespace, seed: int, folder: Path) -> tuple[str, bool]:
     """Make one run; return its report, and True if all was preserved."""
     say: Callable[[str], None] = lambda text: print(f"  {text}", file=sys.stderr, flush=True)  # noqa: E731
-    if options.what == "gang":
-        ledger = gang_run.storm(seed, 60 * (options.minutes or 30), folder, say)
+    if options.what:
+        slots = options.what == "slots"
+        ledger = gang_run.storm(seed, 60 * (options.minutes or 30), folder, say, slots=slots)
     else:
         only = tuple(filter(None, options.faults.split(",")))
         ledger = storm(seed, 60 * (options.minutes or 1.5), folder, say, options.clients, only)

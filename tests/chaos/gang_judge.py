@@ -62,12 +62,13 @@ class Runs:
 
 @dataclass(slots=True)
 class Holds:
-    """Who had which PE when, by the journal alone; ``twice``: what was given to two."""
+    """Who had which PE when, by the journal alone; ``twice``: what was given to more than ``depth``."""
 
+    depth: int = 1
     all: dict[tuple[Seq, int], list[Hold]] = field(default_factory=lambda: defaultdict(list))
     twice: list[tuple[Seq, str]] = field(default_factory=list)
     moved: int = 0
-    _on: dict[int, Seq] = field(default_factory=dict)
+    _on: dict[int, set[Seq]] = field(default_factory=lambda: defaultdict(set))
     _ending: set[Seq] = field(default_factory=set)
     _coming_up: bool = False
     _found: list[Hold] = field(default_factory=list)
@@ -98,9 +99,9 @@ class Holds:
 
     def _give(self, seq: Seq, attempt: int, pes: tuple[int, ...], recorded: ev.Recorded) -> None:
         for pe in pes:
-            if self._on.get(pe, seq) != seq:
-                self.twice.append((seq, f"event {recorded.n}: PE {pe} is {self._on[pe]}'s"))
-            self._on[pe] = seq
+            self._on[pe].add(seq)
+            if len(self._on[pe]) > self.depth:
+                self.twice.append((seq, f"event {recorded.n}: PE {pe} has {self._on[pe]}"))
         self.all[seq, attempt].append(Hold(seq, attempt, pes, recorded.at))
 
     def _go_on(self, event: ev.Resumed, recorded: ev.Recorded) -> None:
@@ -116,7 +117,8 @@ class Holds:
             self.all[seq, attempt].append(Hold(seq, attempt, (), at))
 
     def _release(self, seq: Seq, at: int) -> None:
-        self._on = {pe: holder for pe, holder in self._on.items() if holder != seq}
+        for holders in self._on.values():
+            holders.discard(seq)
         for (number, _), held in self.all.items():
             if number == seq and held[-1].until is None:
                 held[-1].until = at
@@ -132,12 +134,12 @@ class Holds:
 class GangJudge(Judge):
     """Judges applications and their callers by the traces of programs."""
 
-    def __init__(self, ledger: Ledger, history: History, calls: list[Call]) -> None:
+    def __init__(self, ledger: Ledger, history: History, calls: list[Call], depth: int = 1) -> None:
         super().__init__(ledger, history)
         self.calls = {each.promise.job.token: each for each in calls}
         self.traces = traces(ledger.work)
         self.returned = {m.token: int(m.word) for m in read_marks(ledger.work) if m.what == "rc"}
-        self.holds, self.runs = Holds(), Runs()
+        self.holds, self.runs = Holds(depth), Runs()
         self.ends: Counter[Seq] = Counter()
         for recorded in history.events:
             self.holds.add(recorded)

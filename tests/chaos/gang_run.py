@@ -42,8 +42,10 @@ start queue apps
 start queue scripts
 set default mpprun queue apps
 """
+SLOTS = "set domain application depth=3 heartbeat=0.7 placement=slots\n"
+"""For a site whose applications share PEs in turns."""
 LOOKS = 8
-"""How many looks in turn a process may stand still while its request is said to run."""
+"""How many looks in turn a process may stand still while its request is said to run; in turns more often."""
 PEOPLE = 6
 LONGEST = 25.0
 UNTOLD = 330.0
@@ -67,8 +69,9 @@ class Frost(threading.Thread):
     """Looks every two seconds whether a process stands still whose request is said to run. ``enough`` ends
     it."""
 
-    def __init__(self, live: Live, ledger: Ledger) -> None:
+    def __init__(self, live: Live, ledger: Ledger, looks: int) -> None:
         super().__init__(name="frost", daemon=True)
+        self._looks = looks
         self.enough = threading.Event()
         self._live, self._ledger = live, ledger
         self._client = Client(live.home, timeout=60)
@@ -90,7 +93,7 @@ class Frost(threading.Thread):
         self._ledger.count("processes seen standing still, just gone on", len(still))
         self._seen = Counter({each: self._seen[each] + 1 for each in still})
         for (pid, id), times in self._seen.items():
-            if times == LOOKS:
+            if times == self._looks:
                 self._ledger.broken("frozen", "", f"process {pid} of {id}, which is said to run")
 
     def _running(self) -> set[str]:
@@ -117,11 +120,11 @@ def standing(live: Live) -> list[tuple[int, str]]:
 
 def storm(
     seed: int, seconds: float, folder: Path, say: Callable[[str], None] = lambda text: None,
-    longest: float = LONGEST,
+    longest: float = LONGEST, slots: bool = False,
 ) -> Ledger:  # fmt: skip
     """Runs and judges; what is wrong stands in the ledger's violations. ``longest``: s of a program, at
-    most."""
-    live = Live(folder / "home", folder / "work").site(SITE)
+    most; ``slots``: applications share PEs in turns."""
+    live = Live(folder / "home", folder / "work").site(SITE + SLOTS * slots)
     live.accepts_trouble = True
     furnish(live.work)
     furnish_programs(live.work)
@@ -129,7 +132,8 @@ def storm(
     with tempfile.TemporaryDirectory(prefix="nqspy-gang-") as doors:
         people = [Caller(live, ledger, number, seed, Path(doors), longest) for number in range(PEOPLE)]
         try:
-            faults, frost = Kills(live, ledger, Random(seed), small=False), Frost(live, ledger)
+            faults = Kills(live, ledger, Random(seed), small=False)
+            frost = Frost(live, ledger, LOOKS * (6 if slots else 1))
             faults.start()
             for thread in (*people, frost):
                 thread.start()
@@ -141,7 +145,8 @@ def storm(
             frost.enough.set()
             frost.join()
             history, _ = close_books(live, ledger)
-            GangJudge(ledger, history, [call for person in people for call in person.calls]).all()
+            calls = [call for person in people for call in person.calls]
+            GangJudge(ledger, history, calls, 3 if slots else 1).all()
         finally:
             for person in people:
                 person.leave()

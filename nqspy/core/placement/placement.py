@@ -11,11 +11,13 @@ from nqspy.model.board import Board, blocks
 
 class Placement(ABC):
     """A rule that chooses PEs. Here any PEs that have room will do. ``word``: its word in the settings, and
-    what it ``means``; ``in_a_row``: the PEs of a request have numbers without a gap."""
+    what it ``means``; ``in_a_row``: the PEs of a request have numbers without a gap; ``shares``: it looks for
+    PEs that few others hold."""
 
     word: ClassVar[str] = ""
     means: ClassVar[str] = ""
     in_a_row: ClassVar[bool] = False
+    shares: ClassVar[bool] = False
 
     def room(self, board: Board) -> int:
         """Return the greatest number of PEs that one request could be given now on this board."""

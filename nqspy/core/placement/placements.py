@@ -28,8 +28,10 @@ def placement_of(domain: Domain) -> Placement:
 
 
 def nearest(domain: Domain) -> Placement:
-    """Return the placement of class jobs: nearest to PE 0, in a row if that of the domain is."""
-    return _FIRST_BLOCK if PLACEMENTS[domain.placement].in_a_row else _LOWEST
+    """Return the placement of class jobs: nearest to PE 0, in a row if that of the domain is; or that of the
+    domain if it looks for PEs that few hold."""
+    own = PLACEMENTS[domain.placement]
+    return own if own.shares else _FIRST_BLOCK if own.in_a_row else _LOWEST
 
 
 def size_of(site: Site, queue: str) -> int:

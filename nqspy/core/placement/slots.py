@@ -12,6 +12,7 @@ class Slots(Contiguous):
     often each runs. Of equal places it takes the one with the fewest holders in all, then the lowest."""
 
     word, means = "slots", "numbers without a gap, where the fewest other requests take turns"
+    shares = True
 
     def pick(self, board: Board, count: int) -> tuple[int, ...]:
         held = sliding_window_view(board.held, count)
