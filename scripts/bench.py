@@ -365,6 +365,7 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
     from bench_night import bench_night
     from bench_passes import bench_passes, bench_promises
     from bench_report import bench_report
+    from bench_rotation import bench_rotation
     from bench_simulation import bench_simulation
     from bench_store import bench_store
 
@@ -385,6 +386,7 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
         "memory": measure,
         "report": lambda: bench_report(1_000 if quick else 10_000),
         "simulation": lambda: bench_simulation(figure, 1 if quick else 5),
+        "rotation": lambda: bench_rotation(10 if quick else 60),
         "store": lambda: bench_store(figure, 10_000 if quick else MANY),
         "faults": bench_decider,
         "try": lambda: bench_exits_try(1_000, 3 if quick else 10),
