@@ -19,7 +19,7 @@ from nqspy.model.actions import Action, Hold, Move, Redate, Reserving, Start
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode
-from nqspy.model.requests import Request, State
+from nqspy.model.requests import PRIME, Request, State
 from nqspy.model.site import Settings, Site
 from nqspy.model.specs import sized
 
@@ -84,6 +84,7 @@ class Chooser:
         """Examine candidates until no queue has a next row, then set the reasons of those that still wait."""
         resume_suspended(self._draft, self.gate)
         self._serve_urgent()
+        shut_out = self._shut_out()
         while (step := self._next_step()) is not None:
             self._examine(*step)
         reserved, forced = self.gate.reserved, any(choice.forced for choice in self._draft.chosen)
@@ -100,18 +101,38 @@ class Chooser:
         self._explanation.finish()
         for each in self._queues:
             each.policy.finish()
+        self._draft.closing.update(shut_out)
+        for seq in list(self._draft.reasons) if shut_out else ():
+            request = self._draft.site.requests.get(seq)
+            if (
+                request is not None
+                and request.queue in shut_out
+                and request.slot >= 0
+                and request.rank != PRIME
+            ):
+                del self._draft.reasons[seq]
 
     def _serve_urgent(self) -> None:
         """Examine the requests that an operator scheduled *now* or *next*, before all others."""
         found = []
         for place, each in enumerate(self._queues):
-            urgent = each.candidates.urgent()
-            found += [(-rank, place, i, row) for i, (rank, row) in enumerate(urgent)]
+            least = 0 if self._draft.shut_out(each.queue.name) is None else PRIME
+            urgent = enumerate(each.candidates.urgent())
+            found += [(-rank, place, i, row) for i, (rank, row) in urgent if rank >= least]
         for _, place, _, row in sorted(found):
             each, before = self._queues[place], -1
             while before < len(self._draft.chosen) and not each.held and each.candidates.is_remaining(row):
                 before = len(self._draft.chosen)
                 self._examine(each, row)  # of an array index after index, as long as they start
+
+    def _shut_out(self) -> dict[str, Reason]:
+        """Close the queues of domains with a prime request for this pass; return the reason of each."""
+        reasons: dict[str, Reason] = {}
+        for each in self._queues:
+            if (shut := self._draft.shut_out(each.queue.name)) is not None:
+                each.held = True
+                reasons |= dict.fromkeys(each.candidates.names, shut)
+        return reasons
 
     def _next_step(self) -> tuple[QueuePass, int] | None:
         """Return the first queue that has a next row, and the row; None: no queue has one."""

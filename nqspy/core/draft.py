@@ -22,13 +22,18 @@ from nqspy.model.ids import Instant, Seq, member
 from nqspy.model.indices import nth
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reach, Reason, ReasonCode, quoted, reason_kinds
-from nqspy.model.requests import Request, State, Used
+from nqspy.model.requests import PRIME, Request, State, Used
 from nqspy.model.shapes import Lacked
 from nqspy.model.site import Site
 from nqspy.model.transitions import born
 from nqspy.ports import Answer, Exits, PassView, RequestView
 from nqspy.shares import FairShare
 
+(SHUT_OUT,) = reason_kinds(
+    ReasonCode.STOPPED,
+    "that must end, or an operator must take its rank away (schedule request ID system)",
+    shut_out="waits behind the prime request {request}, which has {domain} to itself",
+)
 (_MOVED,) = reason_kinds(ReasonCode.HELD, "the next pass examines it", moved="is moving to queue {queue}")
 
 
@@ -136,6 +141,30 @@ class Draft:
             if (request := requests.get(seq)) is not None and request.slot < 0 and request.awaits():
                 by_owner.setdefault(request.owner, []).append(request)
         return by_owner
+
+    @cached_property
+    def prime(self) -> dict[str, Request]:
+        """The first prime request that runs or may start in each domain that has one, by domain."""
+        site, primes = self.site, list[Request]()
+        primes += (r for r in site.started.values() if r.rank == PRIME and r.state is not State.EXITING)
+        for queue, columns in self.waiting:
+            if queue.kind == "batch" and queue.started and columns.most("rank") >= PRIME:
+                primes += map(columns.request, (columns.rank == PRIME).nonzero()[0].tolist())
+        found: dict[str, Request] = {}
+        for request in sorted(primes, key=_by_start):
+            domain = site.domain_of(request.queue)
+            if not domain.is_command:  # there its applications are prime
+                found.setdefault(domain.name, request)
+        return found
+
+    def shut_out(self, queue: str) -> Reason | None:
+        """Return why no other request of a queue starts or resumes: its domain has a prime one; None: not."""
+        site = self.site
+        domain = site.domain_of(queue).name
+        if (prime := self.prime.get(domain)) is None:
+            return None
+        where = f"domain {domain}" if site.is_divided() else "the machine"
+        return SHUT_OUT("operator", site.id_of(prime.seq), where)
 
     def close(self) -> None:
         """Drop the views made for exits, which refer to the draft, so that its memory is freed at once."""

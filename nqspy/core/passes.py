@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from nqspy.core import alike, depend, features, startable
 from nqspy.core.asked import too_wide
-from nqspy.core.draft import Draft
+from nqspy.core.draft import SHUT_OUT, Draft
 from nqspy.core.explain import behind
 from nqspy.core.gate.gate import Gate
 from nqspy.core.gate.room import asking
@@ -18,7 +18,7 @@ from nqspy.model.arrays import HeldIndices
 from nqspy.model.ids import Instant, Seq, array_of, index_of
 from nqspy.model.indices import has
 from nqspy.model.reasons import Reason, ReasonCode, Reasons, quoted, reason_kinds
-from nqspy.model.requests import Request, State, Used
+from nqspy.model.requests import PRIME, Request, State, Used
 from nqspy.model.site import Site
 from nqspy.model.specs import sized
 from nqspy.ports import Exits
@@ -107,6 +107,8 @@ def _explain(site: Site, request: Request, reasons: Reasons, gate: Gate) -> Reas
         return None
     reason = of_itself(gate, request, reasons)
     closing = reasons.closing.get(request.queue)
+    if reason is None and closing is not None and closing.kind == SHUT_OUT.name and request.rank != PRIME:
+        return closing
     if reason is None and _is_served(site, request):
         reason = gate.limit(request)
         # With backfill=none none passes the blocker, whether it would delay its reservation or not.

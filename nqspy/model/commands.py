@@ -164,10 +164,10 @@ class ExchangeRequests(RequestsCommand, frozen=True):
 
 class ScheduleRequest(RequestsCommand, frozen=True):
     """Change the rank of waiting requests (``schedule request``): first of its queue, next of all queues, now
-    (past limits), or back to the system's order."""
+    (past limits), or back to the system's order. ``prime`` (``set request``): running ones too."""
 
     cmd: ClassVar[str] = "schedule"
-    place: Literal["first", "next", "now", "system"]
+    place: Literal["first", "next", "now", "prime", "system"]
 
 
 class AbortQueue(Command, frozen=True):

@@ -220,7 +220,8 @@ class DependencyFailed(RequestsEvent, frozen=True):
 
 
 class Ranked(RequestEvent, frozen=True):
-    """``schedule request`` set a rank: 0 system, 1 first (of its queue), 2 next (of all), 3 now."""
+    """``schedule request`` or ``set request`` set a rank: 0 system, 1 first (of its queue), 2 next (of all),
+    3 now, 4 prime."""
 
     rank: int
     who: str

@@ -37,6 +37,9 @@ NQS_LETTER = {
 }  # fmt: skip
 POSIX_LETTER = NQS_LETTER | {State.ENDED: "F", State.ARRIVING: "T", State.ROUTING: "T"}
 
+PRIME = 4
+"""Rank of ``set request prime`` (seed 002, 4.2): the request goes before all others of its domain, shuts them
+out while it waits or runs, and keeps this rank when it starts."""
 STARTED = (State.RUNNING, State.SUSPENDED, State.EXITING)
 """States in which a request has an attempt. In state exiting, the attempt has released its PEs."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import Struct, ValidationError, convert, structs
 
 from nqspy.model.facts import stored_by
 from nqspy.model.ids import Seq
@@ -20,11 +20,12 @@ NAME = "rotate"
 class SlotTable(Struct, frozen=True):
     """Slot table of a domain: the requests of each slot, and the lengths of the slots (ms). The slots follow
     one another in this order, for ever. In its slots a request runs; in others it is stopped or, with
-    ``partial``, runs where a PE would be idle."""
+    ``partial``, runs where a PE would be idle. ``stopped``: requests without a slot."""
 
     slots: tuple[tuple[Seq, ...], ...]
     lengths: tuple[int, ...]
     partial: bool = False
+    stopped: tuple[Seq, ...] = ()
 
     def turns(self, seq: Seq) -> tuple[int, ...]:
         """Return the numbers of the slots in which a request runs; empty: the table does not have it."""
@@ -32,7 +33,7 @@ class SlotTable(Struct, frozen=True):
 
     def all_turns(self) -> dict[Seq, tuple[int, ...]]:
         """Return the numbers of the slots in which each request runs."""
-        found: dict[Seq, tuple[int, ...]] = {}
+        found: dict[Seq, tuple[int, ...]] = dict.fromkeys(self.stopped, ())
         for number, slot in enumerate(self.slots):
             for seq in slot:
                 found[seq] = (*found.get(seq, ()), number)
@@ -44,7 +45,7 @@ class SlotTable(Struct, frozen=True):
 
     def stored(self) -> dict[str, Any]:
         """Return the table as JSON data, for a fact."""
-        return {"slots": self.slots, "lengths": self.lengths, "partial": self.partial}
+        return structs.asdict(self)
 
 
 def table_of(site: Site, domain: str) -> SlotTable | None:
@@ -65,7 +66,7 @@ def table_for(site: Site, request: Request) -> SlotTable | None:
     if NAME not in site.promises:
         return None
     table = table_of(site, site.domain_of(request.queue).name)
-    return table if table is not None and table.turns(request.seq) else None
+    return table if table is not None and request.seq in table.all_turns() else None
 
 
 def slots_of(holders: Sequence[tuple[Seq, tuple[int, ...]]]) -> list[list[Seq]]:

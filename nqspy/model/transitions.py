@@ -13,6 +13,7 @@ from nqspy.model import events as ev
 from nqspy.model.arrays import ArrayState
 from nqspy.model.ids import Instant, Seq, index_of, member
 from nqspy.model.requests import (
+    PRIME,
     STARTED,
     Attempt,
     AttemptOutput,
@@ -246,7 +247,8 @@ def _modify(request: Request, event: ev.Modified, at: Instant, ages: Ages) -> No
 
 
 def _start(request: Request, event: ev.Starting, at: Instant, ages: Ages) -> None:
-    request.attempts, request.rank, request.reservation = event.attempt, 0, None
+    request.attempts, request.reservation = event.attempt, None
+    request.rank = PRIME if request.rank == PRIME else 0
     request.attempt = Attempt(
         event.attempt, event.pes, at, units=event.units, until=event.until, passing=event.passing,
         lacked=event.lacked,

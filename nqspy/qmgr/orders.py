@@ -18,6 +18,7 @@ from nqspy.qmgr.rules import ClientWord, object_name
 
 _ID = "a request identifier like 17 or 17.ymp"
 _PLACES = keywords("first", "next", "now", "system")
+_PRIME = keywords("prime")
 _MODES = keywords("leave", "drain", "requeue")
 _UNTIL = keywords("until")
 _NEXT = keywords("next") | {"--next": Keyword.spelt("--next", "next")}
@@ -109,6 +110,13 @@ def _asked(cursor: Cursor, info: Declared) -> Any:
         wanted = "a whole number from 1 upward" if info.name == "pe_limit" else values.what(info)
         raise cursor.bad(f"{token.text!r} is not a valid {info.name}; expected {wanted}", token)
     return value
+
+
+def prime(cursor: Cursor, form: Form) -> commands.Command:
+    """Read ``set request ID ... prime``."""
+    ids = request_ids(cursor)
+    cursor.keyword(_PRIME)
+    return commands.ScheduleRequest(ids, "prime")
 
 
 def schedule(cursor: Cursor, form: Form) -> commands.Command:

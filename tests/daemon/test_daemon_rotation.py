@@ -53,12 +53,12 @@ def test_two_gangs_take_turns_also_while_the_daemon_is_down_and_run_on_alone(mak
     assert [live.ended(each)["exit_status"] for each in (first, second)] == [0, 0]
     for name, number in (("one", 0), ("two", 1)):
         shared = in_turn([at for at in stamps(live, name) if began < at < stopped])
-        assert shared[number] > 20
-        assert shared[1 - number] <= 2, shared
+        assert shared[number] > 10
+        assert shared[1 - number] <= shared[number] / 5, shared
     # Run time is the time in slots: in sum the time in which a job ran.
     ran = sum(live.job(each)["used"]["wall_s"] for each in (first, second))
     whole = [*stamps(live, "one"), *stamps(live, "two")]
-    assert abs(ran - (max(whole) - min(whole))) < 0.8
+    assert abs(ran - (max(whole) - min(whole))) < 1.5
 
 
 def test_no_table_no_stop(make_live):

@@ -64,7 +64,12 @@ def test_an_event_records_a_table_only_when_it_changes_and_it_survives_a_restart
     story = play(FIGURE_4, settings=SHARED, pes=10)
     tables = [e for e in story.centre.events() if isinstance(e, ev.Promised) and e.feature == "rotate"]
     assert [len(each.value["slots"]) for each in tables] == [2, 3]
-    assert tables[-1].value == {"slots": [[1, 2], [3], [4, 1]], "lengths": [10_000] * 3, "partial": False}
+    assert tables[-1].value == {
+        "slots": [[1, 2], [3], [4, 1]],
+        "lengths": [10_000] * 3,
+        "partial": False,
+        "stopped": [],
+    }
     story.play("restart now; later 900s; end 1 exit; ran 1 600; later 15m; empty")
     tables = [e for e in story.centre.events() if isinstance(e, ev.Promised) and e.feature == "rotate"]
     assert tables[-1].value is None
@@ -120,3 +125,37 @@ def test_the_table_is_right_after_each_step_and_all_end(words):
         story.play(f"resume {seq} -> ?")
     story.play("later 2d; empty")
     assert not story.centre.site.promises
+
+
+PRIME = {
+    "a prime request starts first, past limits, and shuts others out until it ends": """
+        qmgr set queue batch run_limit=1; submit anne pes=4, ben pes=4, anne pes=2 name=urgent; starts 1
+        qmgr set request 3 prime; starts 3; why 2 STOPPED operator; later 599s; starts -
+        later 1s; end 1 exit; end 3 exit; starts 2""",
+    "it waits for room, and nothing takes it": """
+        submit anne pes=8; submit ben pes=10; submit anne pes=1; starts 1 3; qmgr set request 2 prime
+        submit ben pes=1; starts -; why 4 STOPPED operator; later 10m; starts 2; later 10m; starts 4""",
+    "several primes share, and all others wait": """
+        submit anne pes=10, ben pes=5, anne pes=5, ben pes=5; qmgr set request 2 3 prime; later 10m
+        starts 1 2 3; why 4 STOPPED operator; later 10m; starts 4""",
+    "taken back, others go on": """submit anne pes=10, ben pes=10; qmgr set request 2 prime; submit anne pes=1
+        qmgr schedule request 2 system; why 3 NO_PES machine""",
+    "only operators": "submit anne pes=1; deny set request 1 prime by anne -> not_permitted",
+    "a request that was rerun is prime still": """submit anne pes=10; qmgr set request 1 prime
+        submit ben pes=1; rerun 1 force=true; starts 1 1; later 10m; end 1 exit; state 2 running""",
+}
+
+
+@pytest.mark.parametrize("title", PRIME)
+def test_prime(title):
+    play(PRIME[title], pes=10)
+
+
+def test_a_prime_request_has_the_slots_of_its_domain_alone():
+    story = play("submit anne pes=10, ben pes=10; later 100s", settings=SHARED, pes=10)
+    story.play("qmgr set request 2 prime")
+    table = slots.table_of(story.centre.site, "application")
+    assert (table.slots, table.stopped) == (((2,),), (1,))
+    story.play("later 549s; known 2; later 1s; end 2 exit; ran 2 600; known 1")
+    assert not story.centre.site.promises
+    story.play("later 549s; known 1; later 1s; end 1 exit; ran 1 600")

@@ -14,7 +14,7 @@ from nqspy.model.board import Board
 from nqspy.model.cause import SCHEDULER
 from nqspy.model.machine import set_offline
 from nqspy.model.reasons import ReasonCode, reason_kinds
-from nqspy.model.requests import Request
+from nqspy.model.requests import PRIME, Request
 from nqspy.model.site import Site
 
 NAME = "resume"
@@ -37,6 +37,9 @@ def resume_suspended(draft: Draft, gate: Gate) -> None:
     site, lost = draft.site, dict[str, set[int]]()
     for request in draft.released():
         if request.seq in draft.reasons or (is_bumped(request) and is_served(site, request.queue)):
+            continue
+        if request.rank != PRIME and (shut := draft.shut_out(request.queue)) is not None:
+            draft.keep_suspended(request, shut)
             continue
         domain, wanted = site.domain_of(request.queue), len(request.pes)
         if domain.name not in lost:

@@ -3,7 +3,8 @@ turns, all processes of one at the same time.
 
 A domain with ``depth`` above 1 and a ``heartbeat`` (length of a slot) has a slot table (`model.slots`). This
 feature makes it anew in each pass and stores it when it changes; a turn is no event. Requests that are
-suspended, or whose processes have ended, have no slot. A table with one slot is not stored: all run.
+suspended, or whose processes have ended, have no slot. A table with one slot is not stored: all run. While a
+prime request runs, only prime ones have slots, and the others of the domain stop.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from nqspy.model.actions import Action, Resume
 from nqspy.model.domains import Domain
 from nqspy.model.facts import Promise, plain, stored_by
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.requests import State
+from nqspy.model.requests import PRIME, State
 from nqspy.model.site import Settings, Site
 from nqspy.model.slots import NAME, SlotTable
 
@@ -34,6 +35,8 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     if not rotating and not former:
         return None
     holders: dict[str, list[tuple[Seq, tuple[int, ...]]]] = {name: [] for name in rotating}
+    primes = {each.seq for each in site.started.values() if each.rank == PRIME}
+    primes |= {choice.request.seq for choice in draft.chosen if choice.request.rank == PRIME}
     back = {request.seq: request.pes for request in draft.resumed}
     back |= {each.seq: each.pes for each in draft.before if isinstance(each, Resume) and each.pes}
     running = sorted(site.started.values(), key=lambda each: (each.started or 0, each.seq))
@@ -47,11 +50,14 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     varies = False
     varies = False
     for name in sorted({*rotating, *former}):
-        made = slots.slots_of(holders.get(name, []))
+        there = holders.get(name, [])
+        alone = [each for each in there if each[0] in primes] or there
+        made = slots.slots_of(alone)
+        stopped = tuple([seq for seq, _ in there if seq not in dict(alone)])
         fact = None
-        if len(made) > 1:
+        if len(made) > 1 or stopped:
             lengths, partial = _lengths(draft, rotating[name], made), rotating[name].partial
-            fact = plain(SlotTable(tuple(map(tuple, made)), lengths, partial).stored())
+            fact = plain(SlotTable(tuple(map(tuple, made)), lengths, partial, stopped).stored())
             varies = varies or rotating[name].variation != 100
         if fact != former.get(name):
             draft.after.append(Promise(name, fact))
@@ -98,7 +104,7 @@ def stands(site: Site, action: Action) -> bool:
     ):
         return False
     most = (domain.heartbeat or 0) * domain.variation / 100 + 1
-    return len(table.slots) > 1 and all(0 < length <= most for length in table.lengths)
+    return len(table.slots) > (not table.stopped) and all(0 < length <= most for length in table.lengths)
 
 
 FEATURE = Feature(NAME, act, verify=verify, stands=stands)

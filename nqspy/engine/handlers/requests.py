@@ -26,13 +26,14 @@ from nqspy.model.indices import Runs
 from nqspy.model.options import OPTIONS
 from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
-from nqspy.model.requests import STARTED, Request, Spec, State
+from nqspy.model.requests import PRIME, STARTED, Request, Spec, State
 from nqspy.model.site import Site
 from nqspy.model.transitions import WAITING
 from nqspy.model.tree import declared
 
-RANKS = {"system": 0, "first": 1, "next": 2, "now": 3}
-"""Ranks by the words of `ScheduleRequest`; first: of its queue; next: of all; now: in spite of limits."""
+RANKS = {"system": 0, "first": 1, "next": 2, "now": 3, "prime": PRIME}
+"""Ranks by the words of `ScheduleRequest`; first: of its queue; next: of all; now: in spite of limits; prime:
+in spite of limits and alone."""
 SIGNALS = 64
 """The greatest number of a signal (signal(7))."""
 LONGEST_LIST = 1 << 31
@@ -338,12 +339,19 @@ def _pes_to_go_on(tx: Transaction, request: Request) -> tuple[int, ...]:
 
 
 def schedule(tx: Transaction, command: cm.ScheduleRequest, caller: Caller) -> Any:
-    """Set the rank of requests: first of its queue, next of all, now (past limits), or system (as usual)."""
+    """Set the rank of requests: first of its queue, next of all, now (past limits), prime (past limits and
+    alone, with its applications; also while it runs), or system (as usual)."""
     need(tx.site.settings, caller, "operator", "schedule request")
 
     def one(request: Request) -> None:
-        _need_waiting(tx, request, "scheduled")
-        tx.emit(ev.Ranked(request.seq, RANKS[command.place], caller.user))
+        if command.place != "prime" and request.rank != PRIME:
+            _need_waiting(tx, request, "scheduled")
+        rank, seqs = RANKS[command.place], [request.seq]
+        if PRIME in (rank, request.rank):
+            id = tx.site.id_of(request.seq)
+            seqs += [each.seq for each in tx.site.requests.values() if each.spec.within == id]
+        for seq in seqs:
+            tx.emit(ev.Ranked(seq, rank, caller.user))
         tx.dirty()
 
     return each(tx, command.ids, one, caller)

@@ -37,11 +37,11 @@ from nqspy.model.arrays import counted
 from nqspy.model.commands import Submission, Submit
 from nqspy.model.configure import copy_of
 from nqspy.model.errors import Refusal, listed
-from nqspy.model.events import Routed, Submitted
+from nqspy.model.events import Ranked, Routed, Submitted
 from nqspy.model.ids import Instant, Seq, array_key, array_of, full_id, request_named
 from nqspy.model.machine import SCRIPT_MAX
 from nqspy.model.people import Caller
-from nqspy.model.requests import Request, Spec
+from nqspy.model.requests import PRIME, Request, Spec
 from nqspy.model.site import RequestCounts
 from nqspy.model.specs import Shared
 from nqspy.model.transitions import submitted
@@ -297,6 +297,9 @@ def _store(tx: Transaction, accepted: Accepted, key: str, digest: str, shared: S
     tx.emit(Submitted(seq, spec, queue, _state(tx, spec), key, digest))
     if accepted.target != accepted.queue:
         tx.emit(Routed(seq, accepted.target, accepted.queue))
+    around = request_named(spec.within, tx.site.names) if spec.within else None
+    if around is not None and around in tx.site.requests and tx.site.requests[around].rank == PRIME:
+        tx.emit(Ranked(seq, PRIME, "system"))
     return seq
 
 

@@ -80,12 +80,17 @@ class VirtualAttempt:
         self.done += self.rate * passed
         return self.demand * self.rate * passed
 
+    @property
+    def has_slot(self) -> bool:
+        """True if it runs at some time; one may have no slot while a prime request runs."""
+        return self.turns is None or self.turns[0] > 0
+
     def ran(self, span: int) -> float:
         """Return how long it runs in a span of time (ms), in which it is not suspended."""
         return span if self.turns is None else span * self.turns[0] / self.turns[1]
 
     def _takes(self, ran: float) -> int:
-        """Return the time (ms) in which it runs for so long (ms)."""
+        """Return the time (ms) in which it runs for so long (ms); it has a slot."""
         return ceil(ran) if self.turns is None else ceil(ran * self.turns[1] / self.turns[0])
 
     def go_on_from(self, request: Request, used: Used | None, now: Instant) -> None:
@@ -107,7 +112,7 @@ class VirtualAttempt:
         """Return the time (ms) until it ends at its present rate (by itself, at a limit, or with its hole),
         and its end record; None: it does not end."""
         needs, limit, hole = self.lasts(), None, self.hole_end()
-        if self.wall_limit is not None:
+        if self.wall_limit is not None and self.has_slot:
             limit = self._takes(max(0, self.wall_limit - self.wall))
         if hole is not None and all(each is None or hole[0] < each for each in (limit, needs)):
             return hole
@@ -127,7 +132,7 @@ class VirtualAttempt:
     def lasts(self) -> int | None:
         """Return the time (ms) to its target at its present rate; None: it makes no progress."""
         rate, remaining = self.rate, self.target - self.done
-        return 0 if remaining <= 0 else self._takes(remaining / rate) if rate > 0 else None
+        return 0 if remaining <= 0 else self._takes(remaining / rate) if rate > 0 and self.has_slot else None
 
     def own_end(self, at: int) -> Ending:
         """Return the end record of the attempt if it reaches its target at that instant."""
