@@ -33,7 +33,19 @@ from nqspy.engine.recheck import Recheck
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
-from nqspy.model.actions import Action, Hold, Move, Notify, Plan, Redate, Reserving, Resume, Start, Suspend
+from nqspy.model.actions import (
+    Action,
+    Hold,
+    Migrate,
+    Move,
+    Notify,
+    Plan,
+    Redate,
+    Reserving,
+    Resume,
+    Start,
+    Suspend,
+)
 from nqspy.model.errors import NqspyError, Refusal, as_refusal
 from nqspy.model.facts import Promise
 from nqspy.model.ids import Instant, Seq, array_of
@@ -418,7 +430,7 @@ class Engine:
         exits_desk.report_failures(tx, plan.failures)
         stands = None if recheck is None else recheck.stands
         for order in enact(self.site, plan, tx.now, tx.emit, stands):
-            if isinstance(order, (Move, Suspend, Resume)):
+            if isinstance(order, (Move, Suspend, Resume, Migrate)):
                 self._mark()
             tx.act(order)
             if isinstance(order, Start):

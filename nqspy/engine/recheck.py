@@ -7,7 +7,18 @@ from functools import cached_property
 
 from nqspy.core import NOW, Gate, consumables, features
 from nqspy.model import board, facts
-from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Reserving, Resume, Start, Suspend
+from nqspy.model.actions import (
+    Action,
+    Hold,
+    Migrate,
+    Move,
+    Redate,
+    Requeue,
+    Reserving,
+    Resume,
+    Start,
+    Suspend,
+)
 from nqspy.model.facts import Promise
 from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
@@ -101,6 +112,12 @@ class Recheck:
                     self._are_free_pes(pes or request.pes, request)
                     and features.why_held(self._site, request, but=action.by) is None
                 )
+            case Migrate(seq, attempt, pes):
+                request = self._site.started[seq] if self._unchanged(seq, attempt) else None
+                if request is None or request.state is not State.RUNNING or request.run.starting:
+                    return False
+                depth, new = self._site.domain_of(request.queue).depth, {*pes} - {*request.pes}
+                return self._are_pes(pes, request) and board.has_slots(self._site.holders, new, depth)
             case Promise():
                 return facts.fits(self._site, action)
         return True

@@ -46,6 +46,11 @@ class Domain:
     features: tuple[str, ...] | None = setting(
         "names", None, "features that may have its requests give way, and stay away", nothing="all"
     )
+    balance_heartbeat: int | None = setting(
+        "time", None, "time between two moves of running requests that close holes between them",
+        low=1_000, nothing="none",
+    )  # fmt: skip
+    balance_rest: int = setting("time", 0, "least time between two such moves of one request")
 
     @property
     def is_command(self) -> bool:
