@@ -113,8 +113,10 @@ class Recheck:
                     and features.why_held(self._site, request, but=action.by) is None
                 )
             case Migrate(seq, attempt, pes):
-                request = self._site.started[seq] if self._unchanged(seq, attempt) else None
-                if request is None or request.state is not State.RUNNING or request.run.starting:
+                if not self._unchanged(seq, attempt):
+                    return False
+                request = self._site.started[seq]
+                if request.state is not State.RUNNING or request.run.starting:
                     return False
                 depth, new = self._site.domain_of(request.queue).depth, {*pes} - {*request.pes}
                 return self._are_pes(pes, request) and board.has_slots(self._site.holders, new, depth)

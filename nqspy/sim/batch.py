@@ -186,8 +186,8 @@ class BatchRun:
             elif isinstance(event, ev.Starting):
                 self._held.setdefault(event.seq, []).append(HeldPes(at, at, event.pes))
             elif isinstance(event, ev.Migrated):
-                held = self._held[event.seq]
-                held[-1:] = [held[-1]._replace(end=at), HeldPes(at, at, event.pes)]
+                since = self._held[event.seq]
+                since[-1:] = [since[-1]._replace(end=at), HeldPes(at, at, event.pes)]
             elif isinstance(event, ev.Requeued) and event.seq in self._held:
                 self._held[event.seq][-1] = self._held[event.seq][-1]._replace(end=at)
             elif isinstance(event, ev.Ended):

@@ -1,8 +1,8 @@
-"""The command ``nqspy sim psched --migration``: PSched's experiment (seed 002, 7; figure 9): 33 applications are
-always there, and running ones are moved together, or not, so that a wide one fits.
+"""The command ``nqspy sim psched --migration``: PSched's experiment (seed 002, 7; figure 9). 33 applications
+are always there; running ones are moved together, or not, so that a wide one fits.
 
-A workload (`psched`) and a site on the ordinary simulator. The text of seed 002 leaves open the mix of sizes, the
-placement, the rule of the queue, the cycle and the cost of a move; `CHOSEN` says what is taken.
+A workload (`psched`) and a site on the ordinary simulator. The text of seed 002 leaves open the mix of sizes,
+the placement, the rule of the queue, the cycle and the cost of a move; `CHOSEN` says what is taken.
 """
 
 import json
@@ -33,9 +33,9 @@ PATIENCE, CYCLE, SETTLED, WIDE = 4_500, 10, 200, 64
 """Seconds for which an application lets others pass; seconds between two moves at least; ends before the
 measurement begins; PEs from which an application counts as wide."""
 CHOSEN = (
-    f"Measured from the end of application {SETTLED} to that of application {JOBS}. An application is placed on "
-    "the first block that is wide enough. Others may pass it until it has waited for longer than the patience. "
-    "Each cycle at most one is moved, and only if such moves let one that waits start."
+    f"Measured from the end of application {SETTLED} to that of application {JOBS}. An application gets the "
+    "first block that is wide enough. Others may pass it until it has waited for longer than the patience. "
+    "At most one is moved in a cycle, and only if such moves let one that waits start."
 )
 
 

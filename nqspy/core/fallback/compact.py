@@ -1,18 +1,19 @@
 """Compact (seed 002, 5.2): where requests have consecutive PEs, running ones are pushed together if only the
 holes between them keep out one that waits (figure 6).
 
-A slide takes a request that lies between two holes to the other edge of one of them, so that both become one.
-The cheapest comes first: that of the fewest PEs, then to the lowest new base. One is made in each cycle of the
-domain (``balance_heartbeat``, counted from midnight UTC), and everything is looked at anew in the next, because
-what ends or starts meanwhile may do the same for nothing. None is made unless such slides, one after the other,
-let one that waits start. A class's do-not-disturb time, and ``balance_rest`` after a slide, hold a request
-where it is.
+A slide takes a request that lies between two holes to the other edge of one of them, so that both become
+one. The cheapest comes first: that of the fewest PEs, then to the lowest new base. At most one is made in a
+cycle of the domain (``balance_heartbeat``, counted from midnight UTC), and everything is looked at anew in
+the next, because what ends or starts meanwhile may do the same for nothing. None is made unless such slides,
+one after the other, let one that waits start. A class's do-not-disturb time, and ``balance_rest`` after a
+slide, hold a request where it is.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.core.classes import ClassTable, is_served, undisturbed_until
 from nqspy.core.draft import Draft
@@ -36,7 +37,7 @@ NAME = "compact"
 """Name of the feature in settings, plans and journals."""
 
 
-class Slider(NamedTuple):
+class Slider(Struct, frozen=True):
     """A running request that may be moved from ``free_at`` on: it has ``count`` PEs from ``base`` on."""
 
     seq: Seq
@@ -45,7 +46,7 @@ class Slider(NamedTuple):
     free_at: Instant
 
 
-class Slide(NamedTuple):
+class Slide(Struct, frozen=True, order=True):
     """A move of a request to ``count`` PEs from ``base`` on. The least slide is the cheapest."""
 
     count: int
@@ -101,8 +102,8 @@ def _wanted(draft: Draft, domain: Domain, queues: Sequence[tuple[Queue, Columns]
 
 
 def _kept_out(draft: Draft, queue: Queue, columns: Columns) -> Iterator[int]:
-    """Yield the PEs of the narrowest request of a queue that could start on the free PEs of its domain if they
-    were in a row; behind a request that lets none pass, only of that one."""
+    """Yield the PEs of the narrowest request of a queue that could start if the free PEs of its domain were
+    in a row; if one lets none pass, only of that one."""
     gate, free, room = draft.gate, draft.board(queue.name).free, draft.room(queue.name)
     shut = not queue.started or queue.kind != "batch" or queue.name in draft.shut
     if gate is None or shut or gate.closed(queue.name) is not None:
@@ -167,7 +168,7 @@ def first_slide(
         first, moved = first or slide, at.pop(slide.seq)
         holes[slide.base + slide.count] = holes.pop(slide.base) + holes.pop(moved.base + moved.count)
         if not rest:
-            at[slide.seq] = moved._replace(base=slide.base)
+            at[slide.seq] = replace(moved, base=slide.base)
     return first
 
 
