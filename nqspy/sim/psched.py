@@ -26,14 +26,14 @@ from nqspy.rpc.program import run as run_app
 from nqspy.sim.batch import BatchRun
 from nqspy.sim.main import ONE_QUEUE
 from nqspy.sim.tables import TextTable, remark, show
-from nqspy.sim.workloads.jobs import Wanted
+from nqspy.sim.workloads.jobs import MOST_JOBS, Wanted
 from nqspy.sim.workloads.psched import AT_ONCE, JOBS, PES, SIZES, psched
 
 PATIENCE, CYCLE, SETTLED, WIDE = 4_500, 10, 200, 64
 """Seconds for which an application lets others pass; seconds between two moves at least; ends before the
 measurement begins; PEs from which an application counts as wide."""
 CHOSEN = (
-    f"Measured from the end of application {SETTLED} to that of application {JOBS}. An application gets the "
+    f"Measured from the end of application {SETTLED} to that of the last one. An application gets the "
     "first block that is wide enough. Others may pass it until it has waited for longer than the patience. "
     "At most one is moved in a cycle, and only if such moves let one that waits start."
 )
@@ -152,6 +152,9 @@ def experiment(
     cycle: Annotated[
         int, typer.Option("--cycle", min=1, max=100_000, help="seconds between two moves at least")
     ] = CYCLE,
+    jobs: Annotated[
+        int, typer.Option("--jobs", min=SETTLED + 1, max=MOST_JOBS, help="applications that end in all")
+    ] = JOBS,
     as_json: Annotated[bool, typer.Option("--json", help="data instead of tables")] = False,
 ) -> None:
     """Run PSched's experiment: PEs busy and waits by size, with and without migration."""
@@ -161,7 +164,7 @@ def experiment(
     limit = int(patience) if patience.isdecimal() else None
     try:
         orders = [PschedOrder(moves, cost, limit, cycle) for moves in _RUNS[migration]]
-        found = {_TITLES[each.migration]: PschedRun(seed, each).figures() for each in orders}
+        found = {_TITLES[each.migration]: PschedRun(seed, each, jobs).figures() for each in orders}
     except NqspyError as error:
         print(f"nqspy: {error}", file=sys.stderr)
         raise SystemExit(1) from None
@@ -169,7 +172,7 @@ def experiment(
         (first, *others) = found.values()
         print(json.dumps(found if others else first))
         return
-    show(tables_of(f"psched-{seed}: {JOBS} applications on {PES} PEs", found))
+    show(tables_of(f"psched-{seed}: {jobs} applications on {PES} PEs", found))
     remark(folded(CHOSEN))
 
 

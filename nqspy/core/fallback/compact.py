@@ -135,9 +135,7 @@ def _sliders(draft: Draft, domain: Domain) -> list[Slider]:
             or site.domain_of(request.queue).name != domain.name
         ):
             continue
-        stays = (
-            run.starting or request.ending or request.seq in draft.leaving or request.spec.layout is not None
-        )
+        stays = run.starting or request.ending or request.seq in draft.leaving
         if stays or not pes or pes != tuple(range(pes[0], pes[0] + len(pes))):
             continue
         until = (
