@@ -1,7 +1,7 @@
 """scripts/bench papers [--seeds N] [--from SEED] [--judged] [--only PAPER]: the papers' results that are
-repeated so far. gang, the Gang Scheduler on the T3D (seed 000): five weeks of the recipe, by space sharing and
-by class, the same submissions. psched, migration (seed 002): 33 applications always there, the same stream.
-``--judged``: only the runs that the issues judge."""
+repeated so far. gang, the Gang Scheduler on the T3D (seed 000): five weeks of the recipe, by space sharing
+and by class, the same submissions. psched, migration (seed 002): 33 applications always there, the same
+stream. ``--judged``: only the runs that the issues judge."""
 
 import argparse
 import json

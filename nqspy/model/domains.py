@@ -44,7 +44,7 @@ class Domain:
         " qsub -I)", words=("all", "batch", "interactive"),
     )  # fmt: skip
     features: tuple[str, ...] | None = setting(
-        "names", None, "features that may have its requests give way, and stay away", nothing="all"
+        "names", None, "features that may have its requests give way, stay away, or move", nothing="all"
     )
     balance_heartbeat: int | None = setting(
         "time", None, "time between two moves of running requests that close holes between them",

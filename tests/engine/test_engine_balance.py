@@ -4,7 +4,8 @@ cheapest first, and none in vain."""
 from itertools import pairwise
 
 import pytest
-from engine.harness import ROOT, Centre, signed
+from engine.harness import ROOT, Centre, exits_of, signed
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -137,6 +138,48 @@ def test_once_the_patience_of_the_first_is_over_only_it_counts():
     centre.later(seconds=30)
     assert [seq for _, seq, _ in moves(centre)] == [of["b"], of["c"]], "before, one that passes it counts too"
     assert centre.state(six) == "running"
+
+
+def test_one_that_would_delay_a_reserved_start_does_not_count():
+    centre, of = fragmented(extra="set queue batch reserve=1\n")
+    for name, hours in zip("abcd", (20, 1, 20, 20), strict=True):
+        centre.qmgr(f"modify request {of[name]} wall_limit={hours}:00:00")
+    centre.submit("ben pes=8 wall=1:00:00", "anne pes=6 wall=10:00:00")
+    centre.later(minutes=5)
+    assert not moves(centre), "when b ends, the first needs all that is idle"
+    [short] = centre.submit("anne pes=6 wall=10:00")
+    centre.later(seconds=30)
+    assert [seq for _, seq, _ in moves(centre)] == [of["b"], of["c"]]
+    assert centre.state(short) == "running"
+
+
+def test_one_with_a_reserved_start_counts():
+    centre, of = fragmented(extra="set queue batch reserve=1\n")
+    [first] = centre.submit("ben pes=6")
+    centre.later(seconds=30)
+    assert centre.state(first) == "running"
+    assert len(moves(centre)) == 2
+
+
+def test_one_that_an_exit_refuses_does_not_count(tmp_path):
+    exits = exits_of(
+        tmp_path / "exits",
+        refuse="""
+from nqspy.userexit import refuse, userexit
+
+
+@userexit
+def jobselect(request, view):
+    return refuse("not today") if request.owner == "ben" else None
+""",
+    )
+    centre, of = fragmented(exits=exits)
+    centre.submit("ben pes=4")
+    centre.later(minutes=1)
+    assert not moves(centre)
+    centre.submit("anne pes=4")
+    centre.later(minutes=1)
+    assert len(moves(centre)) == 1
 
 
 def test_one_that_moved_rests():
@@ -316,7 +359,7 @@ JOBS = st.lists(
 """Requests: seconds after the one before, PEs, seconds that it runs."""
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(JOBS, st.sampled_from([1, 7, 10]), st.sampled_from([0, 25]), st.booleans())
 def test_any_work_moves_once_a_cycle_and_for_somebody(jobs, beat, rest, patient):
     extra = f"set domain application balance_heartbeat={beat} balance_rest={rest}\n"
