@@ -6,19 +6,9 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 
 from nqspy.core import NOW, Gate, consumables, features
+from nqspy.model import actions as ac
 from nqspy.model import board, facts
-from nqspy.model.actions import (
-    Action,
-    Hold,
-    Migrate,
-    Move,
-    Redate,
-    Requeue,
-    Reserving,
-    Resume,
-    Start,
-    Suspend,
-)
+from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Reserving, Resume, Start, Suspend
 from nqspy.model.facts import Promise
 from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
@@ -112,7 +102,7 @@ class Recheck:
                     self._are_free_pes(pes or request.pes, request)
                     and features.why_held(self._site, request, but=action.by) is None
                 )
-            case Migrate(seq, attempt, pes):
+            case ac.Migrate(seq, attempt, pes):
                 if not self._unchanged(seq, attempt):
                     return False
                 request = self._site.started[seq]

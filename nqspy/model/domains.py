@@ -50,7 +50,7 @@ class Domain:
         "time", None, "time between two moves of running requests that close holes between them",
         low=1_000, nothing="none",
     )  # fmt: skip
-    balance_rest: int = setting("time", 0, "least time between two such moves of one request")
+    balance_rest: int = setting("time", 0, "least time between two such moves of one request", low=0)
 
     @property
     def is_command(self) -> bool:

@@ -154,7 +154,7 @@ def test_one_that_would_delay_a_reserved_start_does_not_count():
 
 
 def test_one_with_a_reserved_start_counts():
-    centre, of = fragmented(extra="set queue batch reserve=1\n")
+    centre, _ = fragmented(extra="set queue batch reserve=1\n")
     [first] = centre.submit("ben pes=6")
     centre.later(seconds=30)
     assert centre.state(first) == "running"
@@ -173,7 +173,7 @@ def jobselect(request, view):
     return refuse("not today") if request.owner == "ben" else None
 """,
     )
-    centre, of = fragmented(exits=exits)
+    centre, _ = fragmented(exits=exits)
     centre.submit("ben pes=4")
     centre.later(minutes=1)
     assert not moves(centre)
