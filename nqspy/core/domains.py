@@ -162,6 +162,8 @@ def rows(site: Site) -> list[dict[str, Any]]:
                 "users": list(domain.users), "groups": list(domain.groups),
                 "accounts": list(domain.accounts), "takes": domain.takes,
                 "features": None if domain.features is None else list(domain.features),
+                "balance_heartbeat_s": None if (beat := domain.balance_heartbeat) is None else beat / 1000,
+                "balance_rest_s": domain.balance_rest / 1000,
                 "holders": _holders(site, pes),
             }
         )  # fmt: skip
@@ -197,6 +199,8 @@ def text(site: Site, chosen: Collection[str] = ()) -> str:
         away = f", {len(offline)} offline ({ranges(offline)})" if offline else ""
         bound = "" if row["requests"] is None else f" requests={row['requests']}"
         listed = [] if row["features"] is None else [f"  features=({', '.join(row['features'])})"]
+        if (beat := row["balance_heartbeat_s"]) is not None:
+            listed.append(f"  balance_heartbeat={beat:g} balance_rest={row['balance_rest_s']:g}")
         lines += [
             f"{row['name']} [{row['kind']}]",
             f"  PEs {ranges(row['pes'])}: {len(row['pes'])}, {row['free']} free, {row['held']} held{away}",

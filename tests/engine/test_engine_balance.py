@@ -9,6 +9,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nqspy.core import domains
 from nqspy.core.fallback.compact import Slider, first_slide
 from nqspy.engine.inputs import Decision
 from nqspy.engine.virtual.attempts import Run
@@ -66,6 +67,9 @@ def test_two_moves_on_two_cycles_let_one_that_waits_start():
     assert centre.request(wide).pes == tuple(range(8, 14))
     assert centre.times(ev.Starting)[wide] == centre.times(ev.Migrated)[of["c"]]
     assert centre.request(of["b"]).pes == (4, 5)
+    [row] = domains.rows(centre.site)
+    assert (row["balance_heartbeat_s"], row["balance_rest_s"]) == (10, 0)
+    assert "balance_heartbeat=10 " in domains.text(centre.site)
     assert centre.request(of["b"]).run.migrated == centre.times(ev.Migrated)[of["b"]]
     centre.later(minutes=5)
     assert len(moves(centre)) == 2
