@@ -262,6 +262,11 @@ class Chooser:
         if (made := reserved.made()) is not None:
             yield made
 
+    def blockers(self) -> dict[str, Request]:
+        """Return the requests that wait for room and let no other of their queue pass, by queue."""
+        pairs = ((each.queue.name, each.policy.blocker) for each in self._queues)
+        return {name: blocker for name, blocker in pairs if blocker is not None}
+
     def wake_at(self) -> Instant | None:
         """Return when the next pass must run, even if nothing happens; None: no such instant is known."""
         gate, draft = self.gate, self._draft
@@ -280,6 +285,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
         gate.resume(request)
     chooser = Chooser(draft, gate)
     chooser.run()
+    draft.gate, draft.blockers = gate, chooser.blockers()
     draft.after.extend(chooser.actions())
     return chooser.wake_at()
 

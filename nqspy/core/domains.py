@@ -164,20 +164,26 @@ def rows(site: Site) -> list[dict[str, Any]]:
                 "users": list(domain.users), "groups": list(domain.groups),
                 "accounts": list(domain.accounts), "takes": domain.takes,
                 "features": None if domain.features is None else list(domain.features),
-                "heartbeat": domain.heartbeat, "partial": domain.partial, "variation": domain.variation,
-                "slots": _slots(site, name), "holders": _holders(site, pes),
+                "heartbeat_s": _seconds(domain.heartbeat), "partial": domain.partial,
+                "variation": domain.variation, "balance_heartbeat_s": _seconds(domain.balance_heartbeat),
+                "balance_rest_s": _seconds(domain.balance_rest), "slots": _slots(site, name),
+                "holders": _holders(site, pes),
             }
         )  # fmt: skip
     return lines
 
 
 def _slots(site: Site, domain: str) -> list[dict[str, Any]]:
-    """Return the slots of a domain in turn, each with its length (ms) and requests; empty: it has none."""
+    """Return the slots of a domain in turn, each with its length and requests; empty: it has none."""
     table = table_of(site, domain)
     if table is None:
         return []
     slots = zip(table.lengths, table.slots, strict=True)
-    return [{"length": length, "ids": list(map(site.id_of, seqs))} for length, seqs in slots]
+    return [{"length_s": length / 1000, "ids": list(map(site.id_of, seqs))} for length, seqs in slots]
+
+
+def _seconds(time: int | None) -> float | None:
+    return None if time is None else time / 1000
 
 
 def _holders(site: Site, pes: Iterable[int]) -> list[dict[str, Any]]:
@@ -209,6 +215,8 @@ def text(site: Site, chosen: Collection[str] = ()) -> str:
         away = f", {len(offline)} offline ({ranges(offline)})" if offline else ""
         bound = "" if row["requests"] is None else f" requests={row['requests']}"
         listed = [] if row["features"] is None else [f"  features=({', '.join(row['features'])})"]
+        if (beat := row["balance_heartbeat_s"]) is not None:
+            listed.append(f"  balance_heartbeat={beat:g} balance_rest={row['balance_rest_s']:g}")
         lines += [
             f"{row['name']} [{row['kind']}]",
             f"  PEs {ranges(row['pes'])}: {len(row['pes'])}, {row['free']} free, {row['held']} held{away}",
@@ -223,5 +231,7 @@ def text(site: Site, chosen: Collection[str] = ()) -> str:
         if more := row["holders"][_SHOWN:]:
             lines.append(f"  and {len(more)} holders more: qmgr --json")
         for number, slot in enumerate(row["slots"][:_SHOWN]):
-            lines.append(f"  slot {number}, {format_exact(slot['length'])}: {' '.join(slot['ids'])}")
+            lines.append(
+                f"  slot {number}, {format_exact(round(1000 * slot['length_s']))}: {' '.join(slot['ids'])}"
+            )
     return "\n".join(lines)

@@ -10,8 +10,9 @@ from functools import cached_property
 from typing import Any
 
 from nqspy.core.consumables import UnitBoard
+from nqspy.core.gate.gate import Gate
 from nqspy.core.gate.room import Room
-from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Reserving, Resume, Suspend
+from nqspy.model.actions import Action, Hold, Migrate, Move, Redate, Requeue, Reserving, Resume, Suspend
 from nqspy.model.board import Board
 from nqspy.model.cause import Cause
 from nqspy.model.columns import Columns, Ints
@@ -57,7 +58,10 @@ class Draft:
     """Proposals of one pass over ``site`` at ``now``. ``samples``: use so far of running attempts, as
     reported.
 
-    - ``before``, ``after``: proposed actions of the plan, in this order; starts are added to ``after`` last.
+    - ``before``, ``after``: proposed actions of the plan, in this order; starts are added to ``after`` when
+      the chooser has run, then moves of what runs.
+    - ``gate``: the chooser's gate, and ``blockers``: requests that let none of their queue start, by queue,
+      once it has run.
     - ``chosen``: starts in order; ``started``: their requests; ``starting``: their numbers.
     - ``reasons``: of single requests so far; ``closing``: of queues, for their other requests; ``reach``: of
       requests that the refusal of another reaches.
@@ -102,6 +106,8 @@ class Draft:
         self.starting: set[Seq] = set()
         self._indices: dict[Seq, int] = {}  # indices started, by array
         self.leaving: set[Seq] = set()
+        self.gate: Gate | None = None
+        self.blockers: dict[str, Request] = {}
 
     def board(self, queue: str) -> Board:
         """Return the PEs of a queue's domain with their holders, starts of this pass included."""
@@ -318,6 +324,10 @@ class Draft:
         self.resumed.append(request)
         if request.pes_released:
             self.rooms.hold(request.queue, pes or request.pes)
+
+    def migrate(self, request: Request, pes: tuple[int, ...]) -> None:
+        """Propose that a running request goes on, on other PEs of its domain."""
+        self.after.append(Migrate(request.seq, request.attempts, pes))
 
     # ------------------------------------------------------------ waiting requests after the proposals
 

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature, never_holds
-from nqspy.model.actions import Action, Requeue, Suspend
+from nqspy.model.actions import Action, Migrate, Requeue, Suspend
 from nqspy.model.domains import Domain
 from nqspy.model.ids import Instant
 from nqspy.model.reasons import Reason
@@ -24,14 +24,15 @@ FILES: Mapping[str, str] = {
     "fallback.preempt": "",  # the requests that the chooser makes give way for jobs that waited too long
     "choose": "",  # choose the requests that start, and their PEs
     "fallback.rotate": "",  # give requests that share PEs turns
+    "fallback.compact": "only holes between running requests keep another out",
 }
-"""Files of `core` that declare a ``FEATURE``. A text says when the feature makes running requests give way; a
-domain may leave out such a feature."""
+"""Files of `core` that declare a ``FEATURE``. A text says when the feature makes running requests give way or
+move; a domain may leave out such a feature."""
 
 FEATURES: tuple[Feature, ...] = tuple(import_module(f"nqspy.core.{name}").FEATURE for name in FILES)
 BY_NAME: Mapping[str, Feature] = {feature.name: feature for feature in FEATURES}
 LISTED = {feature.name: when for feature, when in zip(FEATURES, FILES.values(), strict=True) if when}
-"""The features that a domain may list, with when they make its running requests give way."""
+"""The features that a domain may list, with when they make its running requests give way or move."""
 set_words(Domain, "features", LISTED, fixed=tuple(name for name in BY_NAME if name not in LISTED))
 _HOLDERS = tuple((each.name, each.why_held) for each in FEATURES if each.why_held is not never_holds)
 
@@ -51,12 +52,14 @@ def propose(draft: Draft, now: Instant) -> list[Instant | None]:
 
 
 def stands(site: Site, action: Action) -> bool:
-    """True if the feature that proposed an action still wants it and, to suspend or requeue, may act on
+    """True if the feature that proposed an action still wants it and, to suspend, requeue or move, may act on
     requests of that domain. An action of no feature does not stand."""
     feature = BY_NAME.get(action.by)
     if feature is None or not feature.stands(site, action):
         return False
-    return not isinstance(action, Suspend | Requeue) or _acts_on(feature.name, site, site.started[action.seq])
+    return not isinstance(action, Suspend | Requeue | Migrate) or _acts_on(
+        feature.name, site, site.started[action.seq]
+    )
 
 
 def _acts_on(feature: str, site: Site, request: Request) -> bool:

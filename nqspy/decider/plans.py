@@ -13,6 +13,7 @@ from nqspy.model.actions import (
     Action,
     ExitFailure,
     Hold,
+    Migrate,
     Move,
     Plan,
     Redate,
@@ -28,7 +29,7 @@ from nqspy.model.reasons import Reach, Reason, Reasons, are_sound
 from nqspy.userexit.answers import LATEST
 
 K = TypeVar("K")
-_PROPOSED = (Start, Suspend, Resume, Requeue, Redate, Reserving, Hold, Move, Promise)
+_PROPOSED = (Start, Suspend, Resume, Migrate, Requeue, Redate, Reserving, Hold, Move, Promise)
 """Actions that a pass may propose; the worker can cause no others."""
 _ACTIONS = {kind.__name__: msgspec.msgpack.Decoder(kind) for kind in _PROPOSED}
 

@@ -112,6 +112,8 @@ def event_of(site: Site, action: Action) -> ev.Event | None:
             return ev.Suspended(seq, attempt, str(cause), parked, text, leaving, cause=cause)
         case ac.Resume(seq, attempt, cause, pes):
             return ev.Resumed(seq, attempt, str(cause), pes, cause=cause)
+        case ac.Migrate(seq, attempt, pes):
+            return ev.Migrated(seq, attempt, pes)
         case Requeue(seq, attempt, cause, text):
             return ev.Deleting(seq, attempt, str(cause), True, text, cause=cause)
         case Promise(key, value):

@@ -30,6 +30,7 @@ from nqspy.engine.inputs import Between, CommandAsked, Decision, Input, Observed
 from nqspy.engine.outage import Outage
 from nqspy.engine.passed_over import passed_over
 from nqspy.engine.recheck import Recheck
+from nqspy.model import actions as ac
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
@@ -418,7 +419,7 @@ class Engine:
         exits_desk.report_failures(tx, plan.failures)
         stands = None if recheck is None else recheck.stands
         for order in enact(self.site, plan, tx.now, tx.emit, stands):
-            if isinstance(order, (Move, Suspend, Resume)):
+            if isinstance(order, (Move, Suspend, Resume, ac.Migrate)):
                 self._mark()
             tx.act(order)
             if isinstance(order, Start):

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 
 from nqspy.core import NOW, Gate, consumables, features
+from nqspy.model import actions as ac
 from nqspy.model import board, facts
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Reserving, Resume, Start, Suspend
 from nqspy.model.facts import Promise
@@ -101,6 +102,14 @@ class Recheck:
                     self._are_free_pes(pes or request.pes, request)
                     and features.why_held(self._site, request, but=action.by) is None
                 )
+            case ac.Migrate(seq, attempt, pes):
+                if not self._unchanged(seq, attempt):
+                    return False
+                request = self._site.started[seq]
+                if request.state is not State.RUNNING or request.run.starting:
+                    return False
+                depth, new = self._site.domain_of(request.queue).depth, {*pes} - {*request.pes}
+                return self._are_pes(pes, request) and board.has_slots(self._site.holders, new, depth)
             case Promise():
                 return facts.fits(self._site, action)
         return True

@@ -351,22 +351,23 @@ def sweep(base: str) -> None:
 
 
 def move(cgroup: JobGroup, order: dict[str, Any], cpus: list[int] | None) -> None:
-    """Bind all threads of a stopped request to other CPUs, and note them in its order; repeat until no thread
-    is new. Do nothing without ``cpus`` (None)."""
+    """Bind all threads of a request to other CPUs, and note them in its order; repeat until no thread is new:
+    one that runs may fork meanwhile. Do nothing without ``cpus`` (None)."""
     if not cpus or cpus == order["cpus"]:
         return
     order["cpus"] = cpus
-    move_cpus(cgroup.held, cpus, cgroup.pids())
     done: set[int] = set()
     for _ in range(_MOVES):
-        new: list[int] = []
+        new: dict[int, list[int]] = {}
         for pid in cgroup.pids():
             with contextlib.suppress(OSError):
-                new += [int(name) for name in os.listdir(f"/proc/{pid}/task") if int(name) not in done]
+                threads = [int(name) for name in os.listdir(f"/proc/{pid}/task") if int(name) not in done]
+                new |= {pid: threads} if threads else {}
         if not new:
             return
-        for thread in new:
+        move_cpus(cgroup.held, cpus, list(new))
+        for thread in (thread for threads in new.values() for thread in threads):
             # An error: it has ended, it is another user's now, or such a CPU is no longer there.
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(thread, cpus)
-        done.update(new)
+        done.update(*new.values())

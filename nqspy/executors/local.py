@@ -100,6 +100,10 @@ class LocalExecutor:
             case act.Suspend(seq, attempt, page_out=page_out):
                 self._watch.send((seq, attempt), {"do": "suspend", "page_out": page_out})
             case act.Resume(seq, attempt, _, pes):
+                # Also to the PEs that it had: it may not have heard of an earlier move.
+                pes = pes or (request.pes if request is not None else ())
+                self._watch.send((seq, attempt), {"do": "resume", "cpus": cpus_of(pes, site)})
+            case act.Migrate(seq, attempt, pes):  # a shepherd of an earlier nqspy knows "resume", too
                 self._watch.send((seq, attempt), {"do": "resume", "cpus": cpus_of(pes, site)})
             case act.TakeTurns(seq, attempt):
                 if request is not None:

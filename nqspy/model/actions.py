@@ -65,6 +65,13 @@ class Resume(OfAttempt):
 
 
 @dataclass(frozen=True, slots=True)
+class Migrate(OfAttempt):
+    """Let a running attempt go on, on these other PEs, without stopping it."""
+
+    pes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Requeue(OfAttempt):
     """End an attempt by TERM (then KILL), and let its request wait again."""
 

@@ -53,8 +53,13 @@ class Domain:
         " qsub -I)", words=("all", "batch", "interactive"),
     )  # fmt: skip
     features: tuple[str, ...] | None = setting(
-        "names", None, "features that may have its requests give way, and stay away", nothing="all"
+        "names", None, "features that may have its requests give way, stay away, or move", nothing="all"
     )
+    balance_heartbeat: int | None = setting(
+        "time", None, "time between two moves of running requests that close holes between them",
+        low=1_000, nothing="none",
+    )  # fmt: skip
+    balance_rest: int = setting("time", 0, "least time between two such moves of one request", low=0)
 
     @property
     def is_command(self) -> bool:

@@ -137,6 +137,12 @@ class Resumed(Event, Caused, frozen=True):
     pes: tuple[int, ...] = ()
 
 
+class Migrated(AttemptEvent, frozen=True):
+    """A pass moved a running attempt to these PEs; its processes are bound to them after the commit."""
+
+    pes: tuple[int, ...]
+
+
 class Exiting(AttemptEvent, frozen=True):
     """The processes of an attempt have ended and its PEs are free; its output is being delivered. ``used``:
     its whole use; ``text``: why the output cannot be delivered yet."""

@@ -317,7 +317,8 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     since ``charged_at``. ``pause``: its suspension now; ``resumed``: when it last went on;
     ``resumed_by_person``: when a person last resumed it. ``ending``: the order to end it.
     ``preempted_times``: how often features suspended it; ``preempted_bytes``: its memory at the last time;
-    ``moved``: its moves off its PEs. ``suspended_time``: of former suspensions (ms). ``units``: of
+    ``moved``: its moves off its PEs; ``migrated``: when it was last moved to other PEs while it ran.
+    ``suspended_time``: of former suspensions (ms). ``units``: of
     consumables, held until its processes have ended. ``adjusted``: its request was altered while it ran;
     ``until``: end of its hole (`Spec.contract`); ``passing``, ``lacked``: as in `actions.Start`.
     ``undelivered``: why its output is not delivered yet.
@@ -345,6 +346,7 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     lacked: Lacked = ()
     moved: MovesMade = MovesMade()
     undelivered: str = ""
+    migrated: Instant | None = None
 
     def ran(self, now: Instant) -> int:
         """Return the wall time (ms) that the attempt has run by ``now``, without its suspensions."""

@@ -292,6 +292,10 @@ def _resume(request: Request, event: ev.Resumed, at: Instant, ages: Ages) -> Non
     request.state = State.RUNNING
 
 
+def _migrate(request: Request, event: ev.Migrated, at: Instant, ages: Ages) -> None:
+    request.attempt = replace(request.run, pes=event.pes, migrated=at)
+
+
 def _order_end(request: Request, event: ev.Deleting, at: Instant, ages: Ages) -> None:
     request.attempt = replace(request.run, ending=EndOrder(event.because(), event.rerun, event.text))
 
@@ -340,6 +344,7 @@ STEPS: dict[type[ev.Event], Step] = {
     ev.Suspended: Step((State.RUNNING,), _suspend),
     ev.Resumed: Step((State.SUSPENDED,), _resume),
     ev.MovedOut: Step((State.SUSPENDED,), _move_out),
+    ev.Migrated: Step((State.RUNNING,), _migrate),
     ev.Deleting: Step(STARTED, _order_end, stays=True),
     ev.Exiting: Step((State.RUNNING, State.SUSPENDED), _exit),
     ev.Ended: Step(STARTED, _end),

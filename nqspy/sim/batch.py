@@ -185,6 +185,9 @@ class BatchRun:
                 self._jobs[event.seq] = self._coming.popleft()
             elif isinstance(event, ev.Starting):
                 self._held.setdefault(event.seq, []).append(HeldPes(at, at, event.pes))
+            elif isinstance(event, ev.Migrated):
+                since = self._held[event.seq]
+                since[-1:] = [since[-1]._replace(end=at), HeldPes(at, at, event.pes)]
             elif isinstance(event, ev.Requeued) and event.seq in self._held:
                 self._held[event.seq][-1] = self._held[event.seq][-1]._replace(end=at)
             elif isinstance(event, ev.Ended):

@@ -210,12 +210,18 @@ def sim(
 
 
 def main() -> None:
-    """Run ``nqspy sim``; ``nqspy sim gang`` is an experiment with options of its own."""
+    """Run ``nqspy sim``; ``gang``, and ``psched`` with ``--migration``, are experiments with options of their
+    own."""
     if sys.argv[1:2] == ["gang"]:
         from nqspy.sim.gang import main as gang
 
         del sys.argv[1]
         gang()
+    if sys.argv[1:2] == ["psched"] and any(word.partition("=")[0] == "--migration" for word in sys.argv):
+        from nqspy.sim.psched import main as experiment
+
+        del sys.argv[1]
+        experiment()
     run(app, "nqspy sim")
 
 

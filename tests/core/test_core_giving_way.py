@@ -215,7 +215,7 @@ def test_features_of_a_domain(house, title):
 def test_a_domain_lists_what_may_give_way_and_nothing_that_starts_requests(house):
     Story(house).play(BOTH)
     known = declared(type(house.site.domain("wide")))["features"]
-    assert known.words == ("health", "shift_end", "swap")
+    assert known.words == ("health", "shift_end", "swap", "compact")
     assert {*known.words, *known.fixed} == {*features.BY_NAME}
     for word, text in (("route", "route is always on"), ("sawp", "'sawp' is not known")):
         with pytest.raises(BadValue, match=text):

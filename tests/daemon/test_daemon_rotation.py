@@ -43,7 +43,7 @@ def test_two_gangs_take_turns_also_while_the_daemon_is_down_and_run_on_alone(mak
     live.running(first)
     live.running(second)
     [domain] = live.shown("show domain")
-    assert domain["slots"] == [{"length": 400, "ids": [first]}, {"length": 400, "ids": [second]}]
+    assert domain["slots"] == [{"length_s": 0.4, "ids": [first]}, {"length_s": 0.4, "ids": [second]}]
     assert f"slot 1, 0.4 s: {second}" in live.qmgr("show domain").ok().out
     began = time.monotonic() + 0.2
     live.kill()

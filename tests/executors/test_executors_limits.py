@@ -15,7 +15,7 @@ from nqspy.executors import proc
 from nqspy.executors.cgroups import JobGroup
 from nqspy.executors.meter import Meter
 from nqspy.executors.wall_limit import seconds, size_text
-from nqspy.model.actions import Kill, Resume, Start, Suspend
+from nqspy.model.actions import Kill, Migrate, Resume, Start, Suspend
 from nqspy.model.cause import cause_of
 from nqspy.model.ids import Instant
 from nqspy.model.observations import ObservedRunning
@@ -212,6 +212,29 @@ def test_one_that_goes_on_on_other_pes_moves_with_all_its_processes_and_threads(
     bench.until(lambda: set(allowed()) == {str(cpus[1])}, "they have moved")
     bench.do(Resume(request.seq, 1, pes=(1,)))  # as after a restart
     bench.kill(request, 0)
+
+
+def test_one_that_is_moved_while_it_runs_goes_on_with_all_that_it_forks_meanwhile(bench):
+    cpus = bench.site.found.cpus
+    if len(cpus) < 2:
+        pytest.skip("needs two CPUs")
+    forks = "i=0; while [ $i -lt 2000 ]; do sleep 0.01 & i=$((i+1)); wait; done"
+    request = bench.running(f"(setsid sleep 600) &\n({forks}) &\necho go\nexec sleep 600\n", pes=(0,))
+
+    def allowed():
+        return {_allowed(task) for task in _tree(bench, request)}
+
+    for pe in (1, 0, 1):
+        bench.do(Migrate(request.seq, 1, (pe,)))
+        bench.until(lambda cpu=cpus[pe]: allowed() == {str(cpu)}, "they have moved")
+    assert not any(_stopped(task) for task in _tree(bench, request))
+    bench.kill(request, 0)
+
+
+def _stopped(task):
+    with contextlib.suppress(OSError):
+        return (task / "stat").read_text().rpartition(")")[2].split()[0] == "T"
+    return False
 
 
 def _tree(bench, request):

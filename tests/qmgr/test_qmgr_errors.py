@@ -170,9 +170,9 @@ COMPLETIONS = [
     ("schedule request 17 n", {"next", "now"}),
     ("help cre", {"create"}),
     ("set run_limit=", set()),
-    ("set domain wide features=", {"all", "health", "shift_end", "swap", "("}),
+    ("set domain wide features=", {"all", "compact", "health", "shift_end", "swap", "("}),
     ("set domain wide features=(s", {"shift_end", "swap"}),
-    ("set domain wide features=(swap, ", {"health", "shift_end", "swap", ")"}),
+    ("set domain wide features=(swap, ", {"compact", "health", "shift_end", "swap", ")"}),
     ('set mail "op', set()),
 ]
 

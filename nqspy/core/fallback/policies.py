@@ -16,6 +16,7 @@ from nqspy.model.tree import set_words
 
 FILES = (
     "reserve",  # none, limit, probable, contract
+    "patient",
 )
 """Files of this folder that declare ``POLICIES``."""
 

@@ -139,8 +139,12 @@ class Block(ReserveStarts):
     def blocked(self, candidates: Candidates, candidate: Request, reason: Reason) -> None:
         """Make a candidate that waits for room the blocker, if there is none yet."""
         super().blocked(candidates, candidate, reason)
-        if self.blocker is None and self.gate.waits_for_room(candidate, reason):
+        if self.blocker is None and self.blocks(candidate) and self.gate.waits_for_room(candidate, reason):
             self.blocker = candidate
+
+    def blocks(self, candidate: Request) -> bool:
+        """True if a candidate may become the blocker; here any may."""
+        return True
 
     def reopen(self, eligible: list[Request]) -> list[Request] | None:
         """Return the candidates to examine again: all ``eligible`` if the blocker blocks no longer, else

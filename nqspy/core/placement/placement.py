@@ -65,6 +65,8 @@ class Contiguous(Placement):
 class FirstBlock(Contiguous):
     """Placement in a row: the beginning of the first block that is large enough, nearest to PE 0."""
 
+    word, means = "first_block", "numbers without a gap, from the first block that has enough"
+
     def pick(self, board: Board, count: int) -> tuple[int, ...]:
         first, sizes = blocks(board.open())
         begin = int(first[int((sizes >= count).argmax())])
@@ -98,4 +100,4 @@ class Nothing(Placement):
         return ()
 
 
-PLACEMENTS = (Lowest(), Contiguous(), MostPacked())
+PLACEMENTS = (Lowest(), Contiguous(), FirstBlock(), MostPacked())

@@ -10,7 +10,7 @@ from nqspy.model.site import Site
 from nqspy.model.tree import set_words
 
 FILES = (
-    "placement",  # lowest, contiguous, most_packed
+    "placement",  # lowest, contiguous, first_block, most_packed
     "slots",
 )
 """Files of this folder that declare ``PLACEMENTS``."""

@@ -97,7 +97,7 @@ def adopt(tx: Transaction, observation: ob.Observation) -> None:
     elif request.pause is not None:
         pause = request.pause
         tx.act(Suspend(request.seq, request.attempts, page_out=pause.preempted, leaving=pause.leaving))
-    elif request.run.resumed is not None:
+    elif request.run.resumed is not None or request.run.migrated is not None:
         # It may not have got its new PEs.
         tx.act(Resume(request.seq, request.attempts, pes=request.pes))
 

@@ -94,7 +94,7 @@ def follows(event: Event) -> bool:
 
 def of_pass(event: Event) -> bool:
     """True if only a pass can have decided an event. A pass may also cause routings and alarms."""
-    if isinstance(event, ev.Starting | ev.Reserved | Promised | ev.Decided):
+    if isinstance(event, ev.Starting | ev.Migrated | ev.Reserved | Promised | ev.Decided):
         return True
     if isinstance(event, ev.Redated):
         return event.cause is not None

@@ -37,9 +37,9 @@ class VirtualRun:
     than shifts ends the run.
 
     ``processors``: how CPUs are shared (None: all at full speed); ``moves``: times to leave PEs and come back
-    (None: none); ``sampled``: True if running attempts report their use at each instant (else only at their
-    ends, and are charged by estimates until then); ``failed``: gets errors inside the engine; ``patient``: as
-    in `Engine`.
+    (None: none); ``migration``: as in `VirtualExecutor`; ``sampled``: True if running attempts report their
+    use at each instant (else only at their ends, and are charged by estimates until then); ``failed``: gets
+    errors inside the engine; ``patient``: as in `Engine`.
     """
 
     engine: Engine
@@ -54,12 +54,13 @@ class VirtualRun:
         *,
         processors: Processors | None = None,
         moves: StateMoves | None = None,
+        migration: int = 0,
         sampled: bool = True,
         failed: Callable[[Exception], None] = end,
         patient: bool = False,
     ) -> None:
         self.heap = Heap()
-        self.executor = VirtualExecutor(self.heap, lengths, processors, moves)
+        self.executor = VirtualExecutor(self.heap, lengths, processors, moves, migration)
         self.journal = journal
         self.now = start
         self.replies = Recent[Any]()

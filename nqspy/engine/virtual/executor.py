@@ -13,7 +13,18 @@ from nqspy.engine.virtual.heap import Heap
 from nqspy.engine.virtual.moves import StateMoves
 from nqspy.engine.virtual.processors import Key, Processors
 from nqspy.model import slots
-from nqspy.model.actions import Action, Adjust, Forget, Kill, Resume, Signal, Start, Suspend, TakeTurns
+from nqspy.model.actions import (
+    Action,
+    Adjust,
+    Forget,
+    Kill,
+    Migrate,
+    Resume,
+    Signal,
+    Start,
+    Suspend,
+    TakeTurns,
+)
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.observations import (
     Observation,
@@ -54,8 +65,9 @@ _due = attrgetter("due")
 class VirtualExecutor:
     """Executor with attempts that run side by side, as fast as ``processors`` allow; a suspended one makes no
     progress. ``lengths``: returns the `Run` of a request; its end comes through ``heap``, and moves there
-    when rates change. ``moves``: times to leave PEs and come back. ``begun``: the last attempts that began
-    (request, attempt), in order; ``moved``: number of moves off PEs so far."""
+    when rates change. ``moves``: times to leave PEs and come back; ``migration``: time (ms) for which one
+    that goes on on other PEs makes no progress. ``begun``: the last attempts that began (request, attempt),
+    in order; ``moved``: number of moves off PEs so far."""
 
     def __init__(
         self,
@@ -63,8 +75,10 @@ class VirtualExecutor:
         lengths: Callable[[Request], Run],
         processors: Processors | None = None,
         moves: StateMoves | None = None,
+        migration: int = 0,
     ) -> None:
         self._heap = heap
+        self._migration = migration
         self._lengths = lengths
         self._processors = processors or Processors()
         self._moves = moves or StateMoves()
@@ -81,7 +95,7 @@ class VirtualExecutor:
         self.moved = 0
 
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
-        """Start, suspend, resume, adjust, signal, kill or forget an attempt; do nothing for other actions."""
+        """Start, suspend, resume, move, adjust, signal, kill or forget an attempt; do nothing else."""
         if isinstance(action, Start):
             if request is not None and action.attempt > self._latest.get(action.seq, 0):
                 begun = self._begin(action.seq, action.attempt, request, site, now)
@@ -92,7 +106,7 @@ class VirtualExecutor:
             self._ends.pop((action.seq, action.attempt), None)
             if self._latest.get(action.seq) == action.attempt:
                 del self._latest[action.seq]
-        elif isinstance(action, (Suspend, Resume, Kill, Signal, Adjust, TakeTurns)):
+        elif isinstance(action, (Suspend, Resume, Kill, Signal, Adjust, Migrate, TakeTurns)):
             attempt = self._attempts.get(action.seq)
             if attempt is None or attempt.attempt != action.attempt:
                 return
@@ -101,15 +115,16 @@ class VirtualExecutor:
                 return
             if isinstance(action, (Suspend, Resume)):
                 self._pause(action, attempt, request, now)
+            elif isinstance(action, Migrate):
+                self._spent += attempt.settle(now) - attempt.demand * self._migration
+                attempt.target += self._migration
+                self._schedule_again(attempt, now)
             elif not isinstance(action, Adjust):
                 self._act(action, attempt, now)
             elif request is not None:  # its wall limit changed
                 self._spent += attempt.settle(now)
                 attempt.wall_limit = None if attempt.run.unlimited else _limits(request, site)[0]
-                self._unschedule(attempt)
-                self._schedule(attempt, now)
-                if not self._processors.apart:
-                    self._heap.put_off(self._put_ends)  # it may have been the first
+                self._schedule_again(attempt, now)
 
     def adopt(self, site: Site, observed: Mapping[Seq, Used], now: Instant) -> None:
         """Continue the attempts of a site, which another executor began. ``lengths`` gives their whole runs,
@@ -200,6 +215,13 @@ class VirtualExecutor:
             attempt.due = due = Instant(now + found[0])
             attempt.end = ObservedEnded(attempt.seq, attempt.attempt, found[1])
             attempt.number = self._heap.push(due, attempt.end)
+
+    def _schedule_again(self, attempt: VirtualAttempt, now: Instant) -> None:
+        """Put the end of an attempt whose limit or target has changed where it is now."""
+        self._unschedule(attempt)
+        self._schedule(attempt, now)
+        if not self._processors.apart:
+            self._heap.put_off(self._put_ends)  # it may have been the first
 
     def _unschedule(self, attempt: VirtualAttempt) -> None:
         self._endless.pop(attempt.seq, None)

@@ -86,6 +86,9 @@ class _Walk:
             self.holds[event.seq], self._pes[event.seq] = at, event.pes
         elif isinstance(event, ev.Resumed) and event.seq not in self.holds:
             self.holds[event.seq], self._pes[event.seq] = at, event.pes or self._pes.get(event.seq, ())
+        elif isinstance(event, ev.Migrated):
+            self.held(event.seq, at)
+            self.holds[event.seq], self._pes[event.seq] = at, event.pes
         elif isinstance(event, ev.Requeued):
             self.held(event.seq, at)
             self.waits[event.seq] = at

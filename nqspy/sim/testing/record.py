@@ -72,6 +72,8 @@ class StoryRecord:
                 yield f"{self.label(event.seq)} is passed on to {event.queue}"
             case ev.Starting():
                 yield f"{self.label(event.seq)} starts on PEs {','.join(spans(sorted(event.pes)))}"
+            case ev.Migrated():
+                yield f"{self.label(event.seq)} moves to PEs {','.join(spans(sorted(event.pes)))}"
             case ev.Ended():
                 status = End.of(event).shown_status
                 how = "" if status is None else f" {status}"
