@@ -162,7 +162,7 @@ def rows(site: Site) -> list[dict[str, Any]]:
                 "users": list(domain.users), "groups": list(domain.groups),
                 "accounts": list(domain.accounts), "takes": domain.takes,
                 "features": None if domain.features is None else list(domain.features),
-                "holders": _holders(site, pes),
+                "holders": _holders(site, pes), "foreign": _foreign(site, pes),
             }
         )  # fmt: skip
     return lines
@@ -179,6 +179,16 @@ def _holders(site: Site, pes: Iterable[int]) -> list[dict[str, Any]]:
         {"id": site.id_of(seq), "pes": own, "base": own[0]}
         | ({} if torus is None else {"coordinate": list(torus.at(own[0]))})
         for seq, own in held.items()
+    ]
+
+
+def _foreign(site: Site, pes: Collection[int]) -> list[dict[str, Any]]:
+    """Return the foreign jobs that use some of these PEs, with these, by pid."""
+    there = [(job, [pe for pe in job.pes if pe in pes]) for job in site.foreign]
+    return [
+        {"class": "foreign", "pid": job.pid, "user": job.user, "command": job.command, "pes": own}
+        for job, own in there
+        if own
     ]
 
 
@@ -210,4 +220,7 @@ def text(site: Site, chosen: Collection[str] = ()) -> str:
             lines.append(f"  PEs {ranges(holder['pes'])} held by {holder['id']}{base_text}")
         if more := row["holders"][_SHOWN:]:
             lines.append(f"  and {len(more)} holders more: qmgr --json")
+        for job in row["foreign"][:_SHOWN]:
+            who = f"{job['user']}: {job['command']}, process {job['pid']}"
+            lines.append(f"  PEs {ranges(job['pes'])} held by a foreign job ({who})")
     return "\n".join(lines)

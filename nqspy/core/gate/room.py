@@ -7,6 +7,7 @@ from nqspy.core.placement.placements import placement_of, size_of
 from nqspy.model.board import Board
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Seq
+from nqspy.model.machine import foreign_in_words
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 from nqspy.model.shapes import sizes_in_words
@@ -14,7 +15,7 @@ from nqspy.model.site import Site
 
 _ASKS = "{asked:needs 1 PE, |needs * PEs, }"
 _FREE = _ASKS + "{free} of {size}{domain: in domain *} {free:is|are} free"
-_AWAY = "{away:; 1 is offline|; * are offline}"
+_AWAY = "{away:; 1 is offline|; * are offline}{foreign:; foreign jobs have *}"
 _NONE_FREE, _SOME_FREE = reason_kinds(
     ReasonCode.NO_PES,
     no_pe_free=_ASKS + "0 of {size}{domain: in domain *} are free" + _AWAY,
@@ -24,6 +25,11 @@ _NONE_FREE, _SOME_FREE = reason_kinds(
     ReasonCode.NO_PES,
     "PEs must come online again: set machine offline=(), or bring lost CPUs back",
     pes_offline=_FREE + _AWAY,
+)
+(FOREIGN,) = reason_kinds(
+    ReasonCode.NO_PES,
+    "foreign jobs must end; nqspy did not start them and leaves them alone",
+    pes_foreign=_FREE + _AWAY,
 )
 (_PES_RESERVED,) = reason_kinds(
     ReasonCode.NO_PES,
@@ -97,17 +103,27 @@ class Room(Rule):
         board, asked = self.board(queue), None if request is None else asked_of(request)
         domain = board.domain.name if self._site.is_divided() else None
         who, away = f"domain {domain}" if domain else "machine", board.away or None
-        if request is not None and board.size - board.away < request.spec.ask.pes <= board.size:
-            return ALL_AWAY(who, asked, board.free, board.size, domain, board.away)
+        foreign, pes = self._foreign(board), 1 if request is None else request.spec.ask.pes
+        if request is not None and board.size - board.away < pes <= board.size:
+            return ALL_AWAY(who, asked, board.free, board.size, domain, board.away, foreign)
+        if foreign and board.size - board.away - board.foreign < pes <= board.size:
+            return FOREIGN(who, asked, board.free, board.size, domain, away, foreign)
         if (reserved := self._reserved_pes.get(board.domain.name)) is not None and reserved[0]:
             id = self._site.id_of(reserved[1])
-            return _PES_RESERVED(who, asked, board.free, board.size, domain, reserved[0], id, away)
+            return _PES_RESERVED(who, asked, board.free, board.size, domain, reserved[0], id, away, foreign)
         if not board.free:
-            return _NONE_FREE(who, asked, board.size, domain, away)
+            return _NONE_FREE(who, asked, board.size, domain, away, foreign)
         room = self.pes(queue)
         return _SOME_FREE(
-            who, asked, board.free, board.size, domain, room if room < board.free else None, away
+            who, asked, board.free, board.size, domain, room if room < board.free else None, away, foreign
         )
+
+    def _foreign(self, board: Board) -> str | None:
+        """Return in words the foreign jobs on usable PEs of a board; None: there are none."""
+        if not board.foreign:
+            return None
+        own = set(self._site.pes_of(board.domain).nonzero()[0].tolist()).difference(self._site.offline())
+        return foreign_in_words(job for job in self._site.foreign if own.intersection(job.pes))
 
 
 def asked_of(request: Request) -> int | str:
