@@ -88,7 +88,7 @@ class Daemon:
         self.exits = RemoteExits(self.decider)
         note = restoring.rewound(home.database)
         self.executor = LocalExecutor(
-            str(home.path), put, self.journal.blob, speed=self.clock.speed,
+            str(home.path), put, self.journal.blob, speed=self.clock.speed, pids=failpoints.pids,
             leave=options.forget or (note is not None and note.forgotten),
         )  # fmt: skip
         self.engine = Engine(site, self.journal, self.executor, self.exits, self.decider, LOG.error)

@@ -7,10 +7,10 @@ import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from nqspy.executors import foreign, scan
+from nqspy.executors import foreign, proc, scan
 from nqspy.executors.deadline import DELIVERY, LAUNCH
 from nqspy.executors.link import Key, SpawnerLink
 from nqspy.executors.order import Clashes, adjustment, cpus_of, make_order
@@ -35,13 +35,14 @@ class LocalExecutor:
     ``blob`` returns scripts and environments by hash (KeyError without one); ``speed``: how many times faster
     than real time the site's clock runs; ``cgroup``: the kind of cgroups to use, empty: the best that works;
     ``quiet``: see `SpoolCleaner`; ``leave``: attempts that the database does not know are left alone, as
-    foreign jobs (`nqsd start --forget`), instead of ended. In real seconds: ``deadlines`` of a launch and of
-    a delivery; ``idle``, how long a shepherd waits for another request."""
+    foreign jobs (`nqsd start --forget`), instead of ended; ``pids``: see `ForeignScan`. In
+    real seconds: ``deadlines`` of a launch and of a delivery; ``idle``, how long a shepherd waits for another
+    request."""
 
     def __init__(
         self, home: str, put: Callable[[Observation], None], blob: Callable[[str], bytes], *,
         speed: float = 1.0, python: str = sys.executable, cgroup: str = "", quiet: float = QUIET,
-        leave: bool = False,
+        leave: bool = False, pids: Callable[[], Iterable[int]] = proc.all_pids,
         deadlines: tuple[float, float] = (LAUNCH, DELIVERY), idle: float = IDLE_SECONDS,
     ) -> None:  # fmt: skip
         """Prepare the spool. Raises OSError if it cannot be used."""
@@ -65,7 +66,7 @@ class LocalExecutor:
         self._watch = Watch(self._home, self._spool, put, link)
         self._cleaner = SpoolCleaner(quiet)
         self._resident = Residents()
-        self._foreign = foreign.ForeignScan()
+        self._foreign = foreign.ForeignScan(pids)
 
     def start(self) -> None:
         """Get the spawner's lock, start the spawner and the watching thread. Raises OSError."""
