@@ -150,6 +150,7 @@ class Daemon:
         abandoned = self.callers.begin(self.engine.site)
         self.run_times.begin(self.engine.site)
         self.pump(restart.begin(self.engine, found, host, zone, self.clock.now(), later))
+        self.commit()
         if later is not None and not self.engine.commits:
             raise HomeError("the state after a restore could not be written; start nqsd again")
         restoring.drop_note(self.home.database)

@@ -4,19 +4,21 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
 
 from nqspy.daemon.log import LOG
 from nqspy.model.machine import ForeignJob
 from nqspy.model.observations import ObservedForeign
 from nqspy.model.site import Site
 
-FIRST = 0.25
+FIRST = 0.5
 """Real seconds between the first two scans, which a start waits for before it starts anything."""
 LEFT = 60.0
 """Real seconds between two scans while only jobs that were left alone are watched."""
 
-Scan = Callable[[bool], tuple[ForeignJob, ...] | None]
+Scan = Callable[[bool, Sequence[ForeignJob]], tuple[ForeignJob, ...] | None]
 """`LocalExecutor.foreign`."""
 
 
@@ -33,10 +35,12 @@ class ForeignWatch:
     def begin(self, site: Site) -> list[ObservedForeign]:
         """Return what two scans find now, for the first pass; start the thread if more scans follow."""
         self._every = _seconds(site)
-        jobs = self._scan(self._every is not None)
+        cpus = dict(enumerate(site.found.cpus))
+        known = [replace(job, pes=tuple(cpus[pe] for pe in job.pes if pe in cpus)) for job in site.foreign]
+        jobs = self._scan(self._every is not None, known)
         if jobs is None:
             time.sleep(FIRST)
-            jobs = self._scan(True)
+            jobs = self._scan(True, ())
         self._begun = True
         if self._every is not None or jobs:
             self._start()
@@ -74,7 +78,7 @@ class ForeignWatch:
         """Scan once; return the real seconds until the next scan, None: none before the setting changes."""
         every = self._every
         try:
-            jobs = self._scan(every is not None)
+            jobs = self._scan(every is not None, ())
         except Exception:
             LOG.exception("foreign jobs could not be looked for")
             return every or LEFT

@@ -46,10 +46,15 @@ class ForeignScan:
         self._former: dict[int, _Process] = {}
         self._at: float | None = None
 
-    def check(self, own: Collection[int]) -> tuple[ForeignJob, ...] | None:
+    def check(
+        self, own: Collection[int], known: Iterable[ForeignJob] = ()
+    ) -> tuple[ForeignJob, ...] | None:  # fmt: skip
         """Return the foreign jobs by pid, with the numbers of their CPUs as ``pes``; None at the first scan,
-        which has nothing to compare with. ``own``: processes that are nqspy's with all below them."""
+        which has nothing to compare with. ``own``: processes that are nqspy's with all below them; ``known``:
+        foreign jobs that a former daemon found, for the first scan."""
         at, before, last = self._clock(), self._former, self._at
+        if last is None:
+            before = {job.pid: _Process(job.start, 0, 0.0, cpus=job.pes) for job in known}
         self._former, self._at = self._read(own, before), at
         if last is None or at <= last:
             return None

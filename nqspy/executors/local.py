@@ -88,15 +88,18 @@ class LocalExecutor:
         found = {key[0]: self._resident.of(self._watch.path(key)) for key in attempts.items()}
         return {seq: size for seq, size in found.items() if size is not None}
 
-    def foreign(self, everything: bool) -> tuple[ForeignJob, ...] | None:
+    def foreign(
+        self, everything: bool, known: Sequence[ForeignJob] = ()
+    ) -> tuple[ForeignJob, ...] | None:  # fmt: skip
         """Return the attempts that a start left alone, and, if ``everything``, all other foreign jobs, which
-        takes two calls: the first one returns None. Their ``pes`` are CPUs. For one thread at a time."""
+        takes two calls: the first one returns None. Their ``pes`` are CPUs. ``known``: those of a former
+        daemon. For one thread at a time."""
         left = scan.left(self._spool, self._watch.identifier)
         found = foreign.left_alone(left, self.found().cpus)
         if not everything:
             self._foreign.forget()
             return tuple(found)
-        others = self._foreign.check(self._watch.own().union(left))
+        others = self._foreign.check(self._watch.own().union(left), known)
         return None if others is None else tuple(sorted((*found, *others), key=lambda job: job.pid))
 
     def latest(self) -> dict[int, int]:
