@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
 from examples import examples
+from executors.conftest import wait_until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,14 +43,17 @@ def scan_of(*roots):
     return ForeignScan(lambda: [pid for one in roots for pid in (one.pid, *proc.descendants(one.pid))])
 
 
-def found(scan, condition, own=()):
-    """Scan again and again until the result meets the condition; return it."""
-    for _ in range(600):
-        jobs = scan.check(own)
-        if jobs is not None and condition(jobs):
-            return jobs
-        time.sleep(0.1)
-    raise AssertionError(jobs)
+def again(scan, own=()):
+    """Return what a scan finds 0.2 s from now."""
+    end = proc.now() + 0.2
+    wait_until(lambda: proc.now() > end, "a while")
+    return scan.check(own)
+
+
+def found(scan, condition):
+    """Scan until the result meets the condition; return it."""
+    scan.check(())
+    return wait_until(lambda: (jobs := again(scan)) and condition(jobs) and jobs, "foreign jobs")
 
 
 def test_a_process_that_computes_is_found_on_its_cpu_until_it_ends(begin):
@@ -71,8 +74,7 @@ def test_what_nqspy_started_and_all_below_it_is_not_foreign(begin):
     parent = begin(f"import os\nif os.fork(): os.wait()\n{SPIN}")
     scan = scan_of(parent)
     assert scan.check((parent.pid,)) is None
-    time.sleep(0.3)
-    assert scan.check((parent.pid,)) == ()
+    assert again(scan, (parent.pid,)) == ()
     [child] = proc.children(parent.pid)
     assert found(scan, lambda jobs: child in {job.pid for job in jobs})
 
@@ -88,9 +90,7 @@ def test_a_long_child_that_has_ended_is_no_new_use_of_its_parent(begin):
     scan = scan_of(parent)
     [job] = found(scan, bool)
     os.kill(job.pid, signal.SIGKILL)
-    for _ in range(3):
-        time.sleep(0.2)
-        assert scan.check(()) == ()
+    assert [again(scan) for _ in range(3)] == [(), (), ()]
 
 
 def test_a_thread_of_the_kernel_is_known():
