@@ -15,7 +15,7 @@ from nqspy.model.site_checks import check_site
 PLAIN = "machine 4; queue batch"
 STORIES = {
     "nothing starts on their PEs": f"""{PLAIN}; foreign 0 2; submit anne pes=2, ben; starts anne; pes anne 1,3
-        why ben no_pe_free""",
+        why ben few_pes_beside_foreign""",
     "one for all PEs waits until they end": f"""{PLAIN}; foreign 1; submit anne pes=4; starts -
         why anne pes_foreign; foreign; starts anne""",
     "one for more PEs than are online is told of these first": f"""{PLAIN}; offline 0
@@ -24,9 +24,10 @@ STORIES = {
     "an offline PE is only offline": f"""{PLAIN}; offline 1; foreign 1; submit anne pes=4
         starts -; why anne pes_offline""",
     "what runs there goes on, and gets no company": f"""{PLAIN}; set domain/application/depth 2
-        run anne pes=4; foreign 0-1; submit ben pes=2, cleo; starts ben; pes ben 2-3; why cleo no_pe_free""",
+        run anne pes=4; foreign 0-1; submit ben pes=2, cleo; starts ben; pes ben 2-3
+        why cleo few_pes_beside_foreign""",
     "no block reaches over them": """machine 5; set domain/application/placement contiguous; queue batch
-        foreign 2; submit anne pes=3, ben pes=2; starts ben; why anne few_pes_free""",
+        foreign 2; submit anne pes=3, ben pes=2; starts ben; why anne few_pes_beside_foreign""",
     "none of them for one that comes back": f"""{PLAIN}; run anne pes=2; suspend anne; moved anne
         foreign 0; go; returns anne 1-2""",
     "nothing is reserved on them, a request behind starts": """machine 4; queue batch order=fcfs reserve=1
