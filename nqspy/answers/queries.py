@@ -16,6 +16,7 @@ from nqspy.core import alike
 from nqspy.engine.handlers.people import need
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import DAY, Instant, Seq
+from nqspy.model.machine import foreign_in_words
 from nqspy.model.queues import without_effect
 from nqspy.model.reasons import ALIKE, ReasonCode
 from nqspy.model.requests import State
@@ -42,6 +43,7 @@ def _status(serving: Serving, asked: rpc.Asked) -> dict[str, Any]:
         f"clock {short(clock)} {site.timezone}{faster}",
         f"shift {site.shift.current or 'none'}{' (switched by hand)' if site.shift.manual else ''}",
         serving.decider.state(),
+        *([f"foreign jobs: {foreign_in_words(site.foreign)}"] if site.foreign else []),
         *(f"ALARM {text}" for text in alarms),
         *(f"warning: {text}" for text in warnings),
     ]

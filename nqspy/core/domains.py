@@ -167,7 +167,7 @@ def rows(site: Site) -> list[dict[str, Any]]:
                 "heartbeat_s": _seconds(domain.heartbeat), "partial": domain.partial,
                 "variation": domain.variation, "balance_heartbeat_s": _seconds(domain.balance_heartbeat),
                 "balance_rest_s": _seconds(domain.balance_rest), "slots": _slots(site, name),
-                "holders": _holders(site, pes),
+                "holders": _holders(site, pes), "foreign": _foreign(site, pes),
             }
         )  # fmt: skip
     return lines
@@ -197,6 +197,16 @@ def _holders(site: Site, pes: Iterable[int]) -> list[dict[str, Any]]:
         {"id": site.id_of(seq), "pes": own, "base": own[0]}
         | ({} if torus is None else {"coordinate": list(torus.at(own[0]))})
         for seq, own in held.items()
+    ]
+
+
+def _foreign(site: Site, pes: Collection[int]) -> list[dict[str, Any]]:
+    """Return the foreign jobs that use some of these PEs, with these, by pid."""
+    there = [(job, [pe for pe in job.pes if pe in pes]) for job in site.foreign]
+    return [
+        {"class": "foreign", "pid": job.pid, "user": job.user, "command": job.command, "pes": own}
+        for job, own in there
+        if own
     ]
 
 
@@ -231,7 +241,9 @@ def text(site: Site, chosen: Collection[str] = ()) -> str:
         if more := row["holders"][_SHOWN:]:
             lines.append(f"  and {len(more)} holders more: qmgr --json")
         for number, slot in enumerate(row["slots"][:_SHOWN]):
-            lines.append(
-                f"  slot {number}, {format_exact(round(1000 * slot['length_s']))}: {' '.join(slot['ids'])}"
-            )
+            length = format_exact(round(1000 * slot["length_s"]))
+            lines.append(f"  slot {number}, {length}: {' '.join(slot['ids'])}")
+        for job in row["foreign"][:_SHOWN]:
+            who = f"{job['user']}: {job['command']}, process {job['pid']}"
+            lines.append(f"  PEs {ranges(job['pes'])} held by a foreign job ({who})")
     return "\n".join(lines)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nqspy.daemon.home import HomeError, home_of, init, init_if_new, running_pid
+from nqspy.daemon.home import Home, HomeError, home_of, init, init_if_new, running_pid
 from nqspy.daemon.process import become, begin
 from nqspy.daemon.starting import StartOptions, check, undone_on_failure
 from nqspy.daemon.systemd import unit
@@ -62,6 +62,10 @@ def _absolute(path: str | None) -> str | None:
 def start_or_run(
     context: typer.Context, home: HomeOption = None, queues: QueuesOption = None, exits: ExitsOption = None,
     clock: ClockOption = None, site: SiteOption = None,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="without the former state: it is set aside, running jobs go on")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="do not ask for confirmation")] = False,
 ) -> None:  # fmt: skip
     """Start a daemon in the background, or run it in this process."""
     for fd in range(3):  # else the next open file would become a standard descriptor
@@ -70,15 +74,28 @@ def start_or_run(
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # the lowest free descriptor: this one
     where, chosen = home_of(home), _site(site)
-    typed, background = StartOptions(queues, exits, clock), context.info_name == "start"
-    there = StartOptions(_absolute(queues), _absolute(exits), clock, True) if background else typed
+    typed, background = StartOptions(queues, exits, clock, forget=forget), context.info_name == "start"
+    there = StartOptions(_absolute(queues), _absolute(exits), clock, True, forget) if background else typed
     check(where, typed)
+    if forget and not yes:
+        _confirm_forgetting(where)
     with undone_on_failure(where):
         init_if_new(where, chosen)
         if not background:
             become(where, typed, lambda text: None)
         elif text := begin(where, there):
             print(f"nqsd: {text}", file=sys.stderr)
+
+
+def _confirm_forgetting(where: Home) -> None:
+    """Ask on a terminal if the state of a home may be set aside. Raises HomeError without a yes."""
+    if not where.database.exists() or not (os.isatty(0) and os.isatty(2)):
+        return
+    if running_pid(where) is None:  # else the start refuses
+        text = "all requests and settings of the database are set aside, running jobs become foreign"
+        print(f"nqsd: {where.path}: {text}; go on? [y/N] ", end="", file=sys.stderr, flush=True)
+        if os.read(0, 100).strip().lower() not in (b"y", b"yes"):
+            raise HomeError("nothing was set aside, and nqsd was not started")
 
 
 @app.command()

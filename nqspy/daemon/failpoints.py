@@ -1,7 +1,8 @@
 """Failures on demand, for tests and drills; the one module that reads ``NQSPY_FAILPOINTS``.
 
 ``commit=kill@17;commit=EIO@30x5;clock=FILE``: at the 17th commit the daemon dies as by ``kill -9``, the
-commits 30 to 34 fail as on a broken disk, and the clock is wrong by the ms in FILE. Each process counts from
+commits 30 to 34 fail as on a broken disk, and the clock is wrong by the ms in FILE. ``foreign=FILE``: scans
+for foreign jobs see only the processes in FILE, and all below them. Each process counts from
 1 how often it reaches each of the `POINTS`. Actions: ``kill``, ``stop`` (SIGSTOP), and for ``commit`` only:
 ``EIO`` and ``ENOSPC``, errors instead of the commit; ``unsynced``: from then on the kernel refuses every sync
 of the engine's thread."""
@@ -24,6 +25,7 @@ from msgspec.structs import asdict
 
 from nqspy.daemon.clock import Clock
 from nqspy.daemon.log import LOG
+from nqspy.executors import proc
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import Instant
 from nqspy.model.observations import Observation
@@ -61,12 +63,14 @@ class FailpointRule(Struct, frozen=True):
     times: int = 1
 
 
-def parse(text: str) -> tuple[tuple[FailpointRule, ...], Path | None]:
-    """Return the rules in a text (`VARIABLE`), and the file of the clock's error or None. Raises BadValue."""
-    rules, file = [], None
+def parse(text: str) -> tuple[tuple[FailpointRule, ...], Path | None, Path | None]:
+    """Return the rules in a text (`VARIABLE`), the file of the clock's error and that of the processes which
+    scans see, or None. Raises BadValue."""
+    rules, files = [], dict[str, Path]()
     for part in filter(None, text.split(";")):
-        if part.startswith("clock="):
-            file = Path(part.removeprefix("clock="))
+        name, _, file = part.partition("=")
+        if name in ("clock", "foreign"):
+            files[name] = Path(file)
             continue
         match = _RULE.fullmatch(part)
         fits = match is not None and match["point"] in POINTS
@@ -74,16 +78,17 @@ def parse(text: str) -> tuple[tuple[FailpointRule, ...], Path | None]:
             raise BadValue(f"{VARIABLE}: {part!r} is not a failpoint; points: {', '.join(POINTS)}")
         first, times = int(match["first"]), int(match["times"] or 1)
         rules.append(FailpointRule(match["point"], match["action"], first, times))
-    return tuple(rules), file
+    return tuple(rules), files.get("clock"), files.get("foreign")
 
 
 @dataclass(slots=True)
 class Failpoints:
     """Failures on demand in this process, by ``rules``; ``passed``: how often each point was reached;
-    ``file``: with the error of the clock in ms, or None."""
+    ``file``: with the error of the clock in ms, or None; ``seen``: with pids for scans, or None."""
 
     rules: tuple[FailpointRule, ...] = ()
     file: Path | None = None
+    seen: Path | None = None
     passed: Counter[str] = field(default_factory=Counter)
 
     @classmethod
@@ -94,6 +99,13 @@ class Failpoints:
     def clock(self, clock: Clock) -> Clock:
         """Return ``clock``, or with a ``file`` one that is wrong by the ms in that file."""
         return clock if self.file is None else SteppedClock(**asdict(clock), file=self.file)
+
+    def pids(self) -> list[int]:
+        """Return the processes that a scan for foreign jobs sees: all, or those that the file names."""
+        if self.seen is None:
+            return proc.all_pids()
+        named = map(int, self.seen.read_text().split()) if self.seen.exists() else ()
+        return [pid for root in named for pid in (root, *proc.descendants(root))]
 
     def arm(
         self, journal: SqliteJournal, executor: object, upkeep: object, front: object, loop: object

@@ -71,8 +71,8 @@ def set_zone(name: str) -> None:
 
 SIZE = 10_000_000
 """Bytes of a log file at which a new one is begun."""
-OLD = 5
-"""Number of old logs that stay; ``nqsd.log.1.gz`` is the youngest."""
+OLD = 20
+"""Number of old logs that stay; ``nqsd.log.1.gz`` is the youngest. A start begins a new one, too."""
 
 
 class _Rotating(RotatingFileHandler):
@@ -122,7 +122,7 @@ def set_level(word: str) -> None:
 
 
 def set_up(file: Path | None) -> None:
-    """Write the log to ``file``; None: to stderr."""
+    """Write the log to ``file``, as a new one if there is a former; None: to stderr."""
     handler: logging.Handler
     if file is None:
         handler = logging.StreamHandler(sys.stderr)
@@ -130,6 +130,8 @@ def set_up(file: Path | None) -> None:
     else:
         handler = _Rotating(file, maxBytes=SIZE, backupCount=OLD, delay=False)
         handler.setFormatter(_Form("file"))
+        if file.stat().st_size:
+            handler.doRollover()
     LOG.handlers[:] = [handler]
     LOG.setLevel(logging.INFO)
     LOG.propagate = False

@@ -29,6 +29,7 @@ from nqspy.daemon.memory import PressureWatch
 from nqspy.daemon.night_report_job import NightReportJob
 from nqspy.daemon.notices import ExitNotices, Notices
 from nqspy.daemon.probes import Last, Probes
+from nqspy.daemon.reality import ForeignWatch
 from nqspy.daemon.reloads import Reloads
 from nqspy.daemon.run_times import RunTimes
 from nqspy.daemon.starting import StartOptions
@@ -85,7 +86,11 @@ class Daemon:
         put = self.inbox.put
         self.decider = DeciderClient(site, folder, put, self.clock.now, self.exits_lost, home=home.path)
         self.exits = RemoteExits(self.decider)
-        self.executor = LocalExecutor(str(home.path), put, self.journal.blob, speed=self.clock.speed)
+        note = restoring.rewound(home.database)
+        self.executor = LocalExecutor(
+            str(home.path), put, self.journal.blob, speed=self.clock.speed, pids=failpoints.pids,
+            leave=options.forget or (note is not None and note.forgotten),
+        )  # fmt: skip
         self.engine = Engine(site, self.journal, self.executor, self.exits, self.decider, LOG.error)
         self.upkeep = Maintenance(self.journal, home.reports, self.inbox.put, self.report_trouble)
         self.notices = Notices(MailQueue(home.mail, self.clock, self.report_trouble))
@@ -94,6 +99,7 @@ class Daemon:
         self.hooks.adopt(self.engine.site)
         self.timer = WakeUpTimer(self.clock, lambda: self.inbox.put(WakeUp()))
         self.probes = Probes(self.inbox.put, self.clock.now)
+        self.reality = ForeignWatch(self.inbox.put, self.executor.foreign)
         self.memory = PressureWatch(self.inbox.put, self.executor.resident)
         self.callers = CallerWatch(lambda seq: self.inbox.put(EngineCall(lambda: self.caller_gone(seq))))
         self.run_times = RunTimes(self.clock)
@@ -144,6 +150,7 @@ class Daemon:
         abandoned = self.callers.begin(self.engine.site)
         self.run_times.begin(self.engine.site)
         self.pump(restart.begin(self.engine, found, host, zone, self.clock.now(), later))
+        self.commit()
         if later is not None and not self.engine.commits:
             raise HomeError("the state after a restore could not be written; start nqsd again")
         restoring.drop_note(self.home.database)
@@ -154,14 +161,16 @@ class Daemon:
             self.queue_files.apply_changed()
             log.set_zone(self.engine.site.timezone)
             self.engine.paused = False
+            seen: list[Input] = [*self.reality.begin(self.engine.site)]
         else:
+            seen = []
             self.dispatcher.hold_back()
         for line in consumables.found_now(self.engine.site):
             LOG.info("%s", line)
         self.readers.open()
         self.server.start()
         self._follow_probes()
-        self.pump(self.engine.feed((), self.clock.now()))
+        self.pump(self.engine.feed(seen, self.clock.now()))
         self.night_report.begin()
         self.journal.reserve_room()
 
@@ -174,14 +183,15 @@ class Daemon:
         finally:
             self.engine.paused = self.stopping is not None
             self.engine.transaction(self.clock.now()).dirty()
-            self.pump(self.engine.feed(self.dispatcher.let_go(), self.clock.now()))
+            held_back: list[Input] = [*self.reality.begin(self.engine.site), *self.dispatcher.let_go()]
+            self.pump(self.engine.feed(held_back, self.clock.now()))
 
     def _later(self) -> restart.Later | None:
         """Return what a restore or a damaged database log has lost, with the attempts in the spool that the
         database does not have; None if nothing is missing."""
         note, later = restoring.rewound(self.home.database), None
         if note is not None:
-            later = restart.Later(note.text, note.next_seq, note.attempts)
+            later = restart.Later(note.text, note.next_seq, note.attempts, forgotten=note.forgotten)
         elif self.journal.lost is not None:  # committed before a crash, lost with the database's log
             count, next_seq = self.journal.lost
             self.damage.append(open_mark.loss_text(count))
@@ -297,6 +307,7 @@ class Daemon:
             self.upkeep.check(self.engine.site.settings, self.clock.now())
         self.timer.wake_at(min(filter(None, (outcome.wake_at, self.upkeep.due)), default=None))
         self.memory.follow(self.engine.site)
+        self.reality.follow(self.engine.site)
 
     def _follow_probes(self) -> None:
         probes = {name: copy_node(probe) for name, probe in tried(self.engine.site).items()}
@@ -387,7 +398,7 @@ class Daemon:
         with contextlib.ExitStack() as last:
             for step in (self.journal.close, self.upkeep.close, self.dispatcher.close, self.decider.close,
                          self.notice_runner.close, self.notices.close, self.executor.close, self.memory.close,
-                         self.timer.close, self.probes.close, self.callers.close,
+                         self.reality.close, self.timer.close, self.probes.close, self.callers.close,
                          self.server.close):  # fmt: skip
                 last.callback(step)
             outcome = self.engine.flush(self.clock.now())

@@ -14,6 +14,7 @@ from nqspy.daemon.log import LOG
 from nqspy.daemon.main import Daemon
 from nqspy.daemon.starting import StartOptions
 from nqspy.model.errors import NqspyError
+from nqspy.store import restoring
 from nqspy.store.reserve import Reserve
 from nqspy.system import urgency
 
@@ -55,7 +56,15 @@ def serve(home: Home, options: StartOptions, ready: Callable[[str], None]) -> No
         unlock(fd)
 
 
+def _forget(home: Home, options: StartOptions) -> None:
+    """Set the former state aside if the start asks for that. Raises NqspyError."""
+    moved = restoring.forget(home.database, time.strftime("%Y%m%dT%H%M%S")) if options.forget else None
+    if moved is not None:
+        LOG.warning("started without the former state, which is now %s; running jobs are foreign", moved)
+
+
 def _live(home: Home, options: StartOptions, ready: Callable[[str], None], clean: bool) -> None:
+    _forget(home, options)
     daemon = Daemon(home, options)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: daemon.inbox.put(Stop()))

@@ -14,12 +14,14 @@ from nqspy.system.shipped import shipped
 
 
 class StartOptions(Struct, frozen=True):
-    """Options of a start: folders of queues and exits (None: the home's), the clock, background or not."""
+    """Options of a start: folders of queues and exits (None: the home's), the clock, background or not, and
+    ``forget``: without the former state."""
 
     queues: str | None = None
     exits: str | None = None
     clock: str | None = None
     background: bool = False
+    forget: bool = False
 
 
 def check(home: Home, options: StartOptions) -> None:
@@ -34,17 +36,19 @@ def check(home: Home, options: StartOptions) -> None:
             check_clock(home.path, options.clock)
         if options.exits is not None and not Path(options.exits).is_dir():
             raise NqspyError(f"--exits: {options.exits} is not a folder")
-        if options.queues is not None and not home.database.exists():
+        queues = Path(options.queues or home.path / "queues.d")
+        if options.forget or (options.queues is not None and not home.database.exists()):
             from nqspy.daemon import files
             from nqspy.qmgr.parser import ParseError
 
+            where = "queues.d" if options.queues is None else "--queues"
             try:
-                for name, _, text in files.read(Path(options.queues), home.owner()):
+                for name, _, text in files.read(queues, home.owner()):
                     files.parse(name, text)
             except ParseError as error:
-                raise NqspyError(f"--queues: {error}\n{error.caret()}") from None
+                raise NqspyError(f"{where}: {error}\n{error.caret()}") from None
             except NqspyError as error:
-                raise NqspyError(f"--queues: {error}") from None
+                raise NqspyError(f"{where}: {error}") from None
     except OSError as error:
         raise unusable(home, error) from None
 

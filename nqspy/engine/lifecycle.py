@@ -298,6 +298,7 @@ _FREEING = {
     ev.FilesApplied,
     ev.Restored,
     ev.ResourceChanged,
+    ev.ForeignChanged,
 }
 """Events about the site after which a waiting request may be able to start."""
 _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Transition]]] = {

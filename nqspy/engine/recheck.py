@@ -127,8 +127,9 @@ class Recheck:
         return same and seq not in self._changed
 
     def _are_free_pes(self, pes: tuple[int, ...], request: Request) -> bool:
-        depth = self._site.domain_of(request.queue).depth
-        return self._are_pes(pes, request) and board.has_slots(self._site.holders, pes, depth)
+        depth, foreign = self._site.domain_of(request.queue).depth, self._site.foreign_pes()
+        free = board.has_slots(self._site.holders, pes, depth) and not set(pes).intersection(foreign)
+        return free and self._are_pes(pes, request)
 
     def _are_pes(self, pes: tuple[int, ...], request: Request) -> bool:
         domain = self._site.domain_of(request.queue)

@@ -26,12 +26,14 @@ from nqspy.model.site_checks import check_site
 class Later(Struct, frozen=True):
     """Facts from after the last event in the database, if it is an older copy or lost its latest commits.
     ``text``, ``subject``: of the alarm and the mail about it. ``next_seq``: lowest number that is surely
-    unused; ``attempts``: last attempt of each request started then, also of requests not in the database."""
+    unused; ``attempts``: last attempt of each request started then, also of requests not in the database.
+    ``forgotten``: an operator had the former state set aside, so nothing is missing but these numbers."""
 
     text: str
     next_seq: Seq = 1
     attempts: Mapping[Seq, int] = field(default_factory=dict)
     subject: str = "a backup was restored"
+    forgotten: bool = False
 
 
 def later_than(site: Site, spooled: Mapping[Seq, int], noted: Later | None = None) -> Later | None:
@@ -100,6 +102,9 @@ def _meet_machine(tx: Transaction, found: Found, host: str, zone: str) -> None:
 
 def _meet_later(tx: Transaction, later: Later, observations: Sequence[Observation]) -> None:
     site, first = tx.site, tx.site.next_seq
+    if later.forgotten:
+        tx.emit(Restored(later.text, later.next_seq))
+        return
     begun: dict[Seq, Runs] = {}  # indices that are in their arrays still, by array
     for seq in later.attempts:
         array, index = array_of(seq), index_of(seq)

@@ -113,6 +113,8 @@ def change(site: Site, event: ev.Event, at: Instant) -> None:
                 return  # it is not watched
             site.resources[event.name] = ResourceState(event.state, at, event.text)
             site.note_away()
+        case ev.ForeignChanged():
+            site.foreign = event.jobs
         case ev.PressureChanged(level, used, text, resident, total, people):
             site.pressure = Pressure(level, at, used, text, resident, total, people)
         case ev.Restored():  # no number or attempt is given out twice

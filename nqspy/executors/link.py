@@ -58,6 +58,11 @@ class SpawnerLink:
         """Return the descriptor of the connection; -1 without one."""
         return self._socket.fileno() if self._socket is not None else -1
 
+    def pids(self) -> set[int]:
+        """Return the pids of the spawner, and of former ones that stay for their shepherds."""
+        spawners = (*_staying, *filter(None, (self._process,)))
+        return {each.pid for each in spawners if each.returncode is None}
+
     def lock(self) -> None:
         """Get the spawner's lock: then no earlier spawner has it, and each order sent to an earlier one was
         claimed by its shepherd or never will be. Raises OSError if an earlier spawner keeps the lock."""

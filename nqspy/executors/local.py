@@ -7,10 +7,10 @@ import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from nqspy.executors import scan
+from nqspy.executors import foreign, proc, scan
 from nqspy.executors.deadline import DELIVERY, LAUNCH
 from nqspy.executors.link import Key, SpawnerLink
 from nqspy.executors.order import Clashes, adjustment, cpus_of, make_order, turns_of
@@ -21,7 +21,7 @@ from nqspy.executors.watch import Watch
 from nqspy.model import actions as act
 from nqspy.model import observations as ob
 from nqspy.model.ids import Instant
-from nqspy.model.machine import Found
+from nqspy.model.machine import ForeignJob, Found
 from nqspy.model.observations import Observation
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
@@ -34,12 +34,15 @@ class LocalExecutor:
     """Implements `ports.Executor` on this machine. ``put`` takes observations, from the watcher's thread too;
     ``blob`` returns scripts and environments by hash (KeyError without one); ``speed``: how many times faster
     than real time the site's clock runs; ``cgroup``: the kind of cgroups to use, empty: the best that works;
-    ``quiet``: see `SpoolCleaner`. In real seconds: ``deadlines`` of a launch and of a delivery; ``idle``, how
-    long a shepherd waits for another request."""
+    ``quiet``: see `SpoolCleaner`; ``leave``: attempts that the database does not know are left alone, as
+    foreign jobs (`nqsd start --forget`), instead of ended; ``pids``: see `ForeignScan`. In
+    real seconds: ``deadlines`` of a launch and of a delivery; ``idle``, how long a shepherd waits for another
+    request."""
 
     def __init__(
         self, home: str, put: Callable[[Observation], None], blob: Callable[[str], bytes], *,
         speed: float = 1.0, python: str = sys.executable, cgroup: str = "", quiet: float = QUIET,
+        leave: bool = False, pids: Callable[[], Iterable[int]] = proc.all_pids,
         deadlines: tuple[float, float] = (LAUNCH, DELIVERY), idle: float = IDLE_SECONDS,
     ) -> None:  # fmt: skip
         """Prepare the spool. Raises OSError if it cannot be used."""
@@ -56,13 +59,14 @@ class LocalExecutor:
             return data
 
         self._blob = checked
-        self._speed = speed
+        self._speed, self._leave = speed, leave
         self._deadlines = deadlines
         self._clashes = Clashes()
         link = SpawnerLink(self._home, self._spool, python, cgroup, idle)
         self._watch = Watch(self._home, self._spool, put, link)
         self._cleaner = SpoolCleaner(quiet)
         self._resident = Residents()
+        self._foreign = foreign.ForeignScan(pids)
 
     def start(self) -> None:
         """Get the spawner's lock, start the spawner and the watching thread. Raises OSError."""
@@ -83,6 +87,20 @@ class LocalExecutor:
         unknown size; may be called in any thread."""
         found = {key[0]: self._resident.of(self._watch.path(key)) for key in attempts.items()}
         return {seq: size for seq, size in found.items() if size is not None}
+
+    def foreign(
+        self, everything: bool, known: Sequence[ForeignJob] = ()
+    ) -> tuple[ForeignJob, ...] | None:  # fmt: skip
+        """Return the attempts that a start left alone, and, if ``everything``, all other foreign jobs, which
+        takes two calls: the first one returns None. Their ``pes`` are CPUs. ``known``: those of a former
+        daemon. For one thread at a time."""
+        left = scan.left(self._spool, self._watch.identifier)
+        found = foreign.left_alone(left, self.found().cpus)
+        if not everything:
+            self._foreign.forget()
+            return tuple(found)
+        others = self._foreign.check(self._watch.own().union(left), known)
+        return None if others is None else tuple(sorted((*found, *others), key=lambda job: job.pid))
 
     def latest(self) -> dict[int, int]:
         """Return for each request with attempts in the spool the number of the last one."""
@@ -136,7 +154,13 @@ class LocalExecutor:
         self._watch.lock()
         strays: list[Observation] = []
         for folder, seq, attempt in scan.attempts(self._spool):
-            if expected.get(seq) != attempt and (fate := self._sweep(folder)) not in ("void", "unclaimed"):
+            if expected.get(seq) == attempt:
+                continue
+            fate = self._sweep(folder)
+            if self._leave:
+                if os.path.lexists(folder):  # no later attempt gets its folder
+                    scan.set_aside(folder, self._watch.identifier)
+            elif fate not in ("void", "unclaimed"):
                 strays.append(ob.ObservedStray(seq, attempt, fate))
         scan.sweep_strays(self._spool, self._watch.identifier)
         if not list(scan.attempts(self._spool)):  # no attempt can use the scripts that an earlier nqspy kept

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 TICK = 1.0 / os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+_KERNEL = 0x0020_0000
+"""Flag of the kernel's own threads (PF_KTHREAD in sched.h)."""
 SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """Error numbers of a caller without free descriptors or memory: they show nothing about the process."""
 
@@ -137,9 +139,13 @@ class Identifier:
 
 class Stat:
     """A reading of ``/proc/PID/stat``. ``cpu``: seconds; ``reaped``: CPU seconds of its children waited for;
-    ``rss``: bytes; ``start``: ticks after boot; ``code``: how it ended; ``stack``: address. 0: not shown."""
+    ``rss``: bytes; ``start``: ticks after boot; ``code``: how it ended; ``stack``: address; ``processor``:
+    the CPU on which it ran last; ``kernel``: True for a thread of the kernel. 0: not shown."""
 
-    __slots__ = ("code", "cpu", "parent", "reaped", "rss", "session", "stack", "start", "state", "threads")
+    __slots__ = (
+        "code", "cpu", "kernel", "parent", "processor", "reaped", "rss", "session", "stack", "start", "state",
+        "threads",
+    )  # fmt: skip
 
     def __init__(self, pid: int, thread: str = "") -> None:
         """Read the file of a process or (``task/17/``) thread. Raises OSError if it does not exist."""
@@ -150,12 +156,14 @@ class Stat:
         self.state = field[0].decode("ascii")
         self.parent = int(field[1])
         self.session = int(field[3])
+        self.kernel = bool(int(field[6]) & _KERNEL)
         self.cpu = (int(field[11]) + int(field[12])) * TICK
         self.reaped = (int(field[13]) + int(field[14])) * TICK
         self.threads = int(field[17])
         self.start = int(field[19])
         self.rss = int(field[21]) * PAGE
         self.stack = int(field[25])
+        self.processor = int(field[36]) if len(field) > 36 else 0
         self.code = int(field[49]) if len(field) > 49 else 0
 
     @property

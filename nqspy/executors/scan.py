@@ -255,6 +255,18 @@ def sweep_strays(spool: str, identifier: proc.Identifier) -> None:
                 remove(entry.path)
 
 
+def left(spool: str, identifier: proc.Identifier) -> list[int]:
+    """Return the pids of living shepherds of strays: attempts that a start left alone, or ends just now."""
+    found = []
+    for entry in os.scandir(spool):
+        if entry.name.startswith("stray-") and entry.is_dir(follow_symlinks=False):
+            finding = examine(entry.path, identifier)
+            if finding.pidfd is not None:
+                found.append(proc.pid_of(finding.pidfd))
+            finding.close()
+    return found
+
+
 def attempts(spool: str) -> Iterator[tuple[str, int, int]]:
     """Yield the folders of attempts in the spool: path, request, attempt."""
     for entry in os.scandir(spool):

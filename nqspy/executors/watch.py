@@ -37,7 +37,8 @@ class WatchedAttempt:
     """Attempt that the daemon watches. ``order``: for its shepherd, None once the spawner has answered;
     ``pending``: messages until the shepherd listens; ``reported``: True once reported as running;
     ``redelivered``: True if a shepherd was started only to deliver its output; ``tries``: checks so far
-    whether the processes of a lost job have ended; ``stops``: how often its shepherd was found stopped."""
+    whether the processes of a lost job have ended; ``stops``: how often its shepherd was found stopped;
+    ``keeper``: pid of the former daemon's spawner that inherits its orphans, 0: of this daemon's."""
 
     order: dict[str, Any] | None
     reported: bool = False
@@ -46,6 +47,7 @@ class WatchedAttempt:
     redelivered: bool = False
     tries: int = 0
     stops: int = 0
+    keeper: int = 0
 
     def resume(self, name: str) -> bool:
         """Continue the shepherd if it was stopped (kill it at the `_MOST`-th stop); return True if it was."""
@@ -146,6 +148,9 @@ class Watch:
         """Watch an attempt that was found running after a restart; take over the pidfd."""
         with self._guard:
             attempt = self._attempts.setdefault(key, WatchedAttempt(None, reported=True))
+            with contextlib.suppress(OSError, KeyError, ValueError, AttributeError):
+                keeper = records.claimed_with(self.path(key))["keeper"]
+                attempt.keeper = proc.Identity.parse(keeper).pid
             self._hold(key, attempt, pidfd)
         os.eventfd_write(self._wake, 1)  # its shepherd may have been stopped
 
@@ -186,6 +191,15 @@ class Watch:
             if attempt.pending or not self._deliver(key, data, attempt.reported):
                 attempt.pending.append(data)
             attempt.resume(records.folder_name(*key))
+
+    def own(self) -> set[int]:
+        """Return the pids of this daemon, its spawners and shepherds: with the processes below them, these
+        are all that nqspy has started. May be called in any thread."""
+        with self._guard:
+            watched = list(self._attempts.values())
+            shepherds = {proc.pid_of(each.pidfd) for each in watched if each.pidfd is not None}
+        keepers = {each.keeper for each in watched}
+        return {pid for pid in shepherds | keepers | self._link.pids() | {os.getpid()} if pid > 0}
 
     def path(self, key: Key) -> str:
         """Return the path of the attempt's folder in the spool."""

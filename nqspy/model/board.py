@@ -77,20 +77,27 @@ class Board:
     """The PEs of a domain with their holders. `Site.board` makes it; a pass changes its own copy.
 
     A mask has a bool for each PE of the machine; only this class may change one. ``own``: mask of the
-    domain's PEs, ``size`` their number. Nothing may start on ``offline`` ones. ``held``: number of holders of
-    each PE. ``usable``: mask of the domain's PEs that are not offline. ``having_room``: mask of the usable
-    PEs with a free slot; ``free``: number of these PEs, however many slots each has free."""
+    domain's PEs, ``size`` their number. Nothing may start on ``offline`` ones, nor on those with a
+    ``foreign`` holder, which has all slots and never gives way. ``held``: number of holders of each PE,
+    without foreign ones. ``usable``: mask of the domain's PEs that may be given. ``having_room``: mask of the
+    usable PEs with a free slot; ``free``: number of these PEs, however many slots each has free."""
 
-    __slots__ = ("_made_of", "_offline", "domain", "free", "having_room", "held", "size", "usable")
+    __slots__ = (
+        "_foreign", "_made_of", "_offline", "domain", "free", "having_room", "held", "size", "usable",
+    )  # fmt: skip
 
-    def __init__(self, domain: Domain, own: Mask, holders: Holders, offline: Collection[int] = ()) -> None:
+    def __init__(
+        self, domain: Domain, own: Mask, holders: Holders, offline: Collection[int] = (),
+        foreign: Collection[int] = (),
+    ) -> None:  # fmt: skip
         self.domain, self.size = replace(domain), int(np.count_nonzero(own))  # settings change in place
         self.held = np.zeros(len(own), dtype=np.int64)
-        self._made_of = own, offline
+        self._made_of = own, offline, foreign
         self.usable, self._offline = own, [pe for pe in offline if pe < len(own) and own[pe]]
-        if self._offline:
+        self._foreign = [pe for pe in foreign if pe < len(own) and own[pe]]
+        if barred := self._offline + self._foreign:
             self.usable = own.copy()
-            self.usable[self._offline] = False
+            self.usable[barred] = False
         if len(holders) < _FEW:  # then array by array costs more than one by one
             for pe, those in holders.items():
                 if pe < len(own):
@@ -103,11 +110,11 @@ class Board:
         self.having_room = self.usable & (self.held < domain.depth)
         self.free = int(np.count_nonzero(self.having_room))
 
-    def is_of(self, domain: Domain, own: Mask, offline: Collection[int]) -> bool:
-        """True if the board was made from this domain, these PEs and these offline PEs."""
-        former, away = self._made_of
+    def is_of(self, domain: Domain, own: Mask, offline: Collection[int], foreign: Collection[int]) -> bool:
+        """True if the board was made from this domain, these PEs, and these offline and foreign ones."""
+        former, *barred = self._made_of
         same = former is own or (len(former) == len(own) and bool((former == own).all()))
-        return same and away == offline and self.domain == domain
+        return same and barred == [offline, foreign] and self.domain == domain
 
     def is_like(self, other: "Board") -> bool:
         """True if on both boards each PE has as many holders, and the same PEs have a free slot."""
@@ -120,6 +127,7 @@ class Board:
         made.domain, made.size, made.free = self.domain, self.size, self.free
         made.held, made.having_room = self.held.copy(), self.having_room.copy()
         made.usable, made._offline, made._made_of = self.usable, self._offline, self._made_of
+        made._foreign = self._foreign
         return made
 
     def without(self, pes: Collection[int]) -> "Board":
@@ -152,6 +160,11 @@ class Board:
     def away(self) -> int:
         """Number of the domain's PEs that are offline."""
         return len(self._offline)
+
+    @property
+    def foreign(self) -> int:
+        """Number of the domain's PEs with a foreign holder that are not offline."""
+        return len(set(self._foreign) - set(self._offline))
 
     def lost(self) -> set[int]:
         """Return the domain's offline PEs that no request holds."""

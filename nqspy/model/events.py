@@ -13,7 +13,7 @@ from nqspy.model.consumables import Units
 from nqspy.model.health import Health, Level
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.indices import Runs
-from nqspy.model.machine import Device
+from nqspy.model.machine import Device, ForeignJob
 from nqspy.model.requests import AfterWord, EndReason, Prerequisite, Reservation, Retry, Spec, Used
 from nqspy.model.shapes import Lacked
 
@@ -362,6 +362,13 @@ class MachineFound(Event, frozen=True):
     zone: str = "UTC"
     offline: tuple[int, ...] = ()
     devices: tuple[Device, ...] = ()
+
+
+class ForeignChanged(Event, frozen=True):
+    """Foreign jobs came, ended, or use other PEs: all that there are now, in the order of their pids."""
+
+    kind: ClassVar[str] = "foreign"
+    jobs: tuple[ForeignJob, ...] = ()
 
 
 class FilesApplied(Event, frozen=True):

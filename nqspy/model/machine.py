@@ -8,7 +8,7 @@ from math import prod
 
 from msgspec import Struct
 
-from nqspy.model.domains import GREATEST, numbers
+from nqspy.model.domains import GREATEST, numbers, spans
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import DAY
 from nqspy.model.tree import setting
@@ -39,6 +39,10 @@ class Machine:
         "names", (), "PEs that no request gets, like 16-31 or (0-3, 8); running requests keep theirs",
         operator=True,
     )  # fmt: skip
+    foreign_scan: int | None = setting(
+        "time", None, "real time between two scans for foreign jobs, processes that nqspy did not start; no"
+        " request gets their PEs; off: no scan", low=100, nothing="off",
+    )  # fmt: skip
 
 
 class Device(Struct, frozen=True):
@@ -50,6 +54,22 @@ class Device(Struct, frozen=True):
     files: tuple[str, ...] = ()
     cpus: tuple[int, ...] = ()
     numbers: tuple[str, ...] = ()
+
+
+class ForeignJob(Struct, frozen=True):
+    """A process that nqspy did not start and that uses more than a tenth of some PEs (`Site.foreign`): its
+    ``pid``, ``user``, ``command``, and those ``pes``. ``start``: ticks after boot; a pid may come again."""
+
+    pid: int
+    start: int
+    user: str
+    command: str
+    pes: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Text that names the process: ``anne: stress, process 4711``."""
+        return f"{self.user}: {self.command}, process {self.pid}"
 
 
 class Found(Struct, frozen=True):
@@ -187,6 +207,13 @@ def offline_pes(machine: Machine, found: Found, pes: int) -> tuple[int, ...]:
     lost = tuple(pe for pe in found.offline if pe < pes) if pes <= len(found.cpus) else ()
     shut = set_offline(machine, pes)
     return tuple(sorted({*lost, *shut})) if shut else lost
+
+
+def foreign_in_words(jobs: Iterable[ForeignJob], most: int = 3) -> str:
+    """Return foreign jobs as text, with their PEs: ``PEs 2-3 (anne: stress, process 4711)``; at most
+    ``most`` of them, and how many more there are."""
+    words = [f"PE{'s' * (len(job.pes) > 1)} {', '.join(spans(job.pes))} ({job.name})" for job in jobs]
+    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
 
 
 def no_pe(pe: int, pes: int) -> str:

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from nqspy.model.health import Health, Level
 from nqspy.model.ids import Seq
-from nqspy.model.machine import Device
+from nqspy.model.machine import Device, ForeignJob
 from nqspy.model.requests import Ending, Used
 
 
@@ -110,6 +110,12 @@ class ObservedPressure(SiteObservation, frozen=True):
     resident: tuple[tuple[Seq, int], ...] = ()
     total: int = 0
     people: bool = False
+
+
+class ObservedForeign(SiteObservation, frozen=True):
+    """All foreign jobs that the last scan found, by ``pid``; their ``pes`` are numbers of CPUs here."""
+
+    jobs: tuple[ForeignJob, ...] = ()
 
 
 class ObservedMachine(SiteObservation, frozen=True):

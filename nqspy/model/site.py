@@ -16,7 +16,7 @@ from nqspy.model.domains import APPLICATION, Domain, account_key, names, split_k
 from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant, Seq, array_key, array_of, full_id
 from nqspy.model.lifetimes import Key, Lifetimes, MeasuredMove
-from nqspy.model.machine import Found, offline_pes
+from nqspy.model.machine import ForeignJob, Found, offline_pes
 from nqspy.model.output_paths import files
 from nqspy.model.people import lineage
 from nqspy.model.requests import Request, State
@@ -104,7 +104,8 @@ class Site:
     ``freed``: number of the last event that may free PEs or reservations; ``swept``: value of ``freed`` when
     all reservations were last examined. ``tally``: counts of requests. ``accounts``: use of ``g:GROUP`` and
     ``u:GROUP:USER`` (`domains.account_key`); ``past``: other data of quotas, by domain. ``lifetimes``: run
-    times of ended requests. ``resources``: last result of each probe. ``promises``: stored facts of features,
+    times of ended requests. ``resources``: last result of each probe. ``foreign``: jobs that nqspy did not
+    start (`foreign_pes`). ``promises``: stored facts of features,
     by name (`facts`). ``upcoming_stops``: next stop of each queue by a shift with a spill; ``closings``:
     instant at which any shift next stops it; the engine computes both, they are not stored. ``loaded_exits``:
     content hashes of the user exits in force, by name (None: unknown). ``reported``: day of the last reported
@@ -139,6 +140,7 @@ class Site:
     shift: ShiftState = field(default_factory=ShiftState)
     resources: dict[str, ResourceState] = field(default_factory=dict)
     pressure: Pressure = field(default_factory=Pressure)
+    foreign: tuple[ForeignJob, ...] = ()
     promises: dict[str, dict[str, Any]] = field(default_factory=dict)
     upcoming_stops: dict[str, UpcomingStop] = field(default_factory=dict)
     closings: dict[str, Instant] = field(default_factory=dict, compare=False)
@@ -242,9 +244,10 @@ class Site:
     def board(self, domain: str = APPLICATION) -> Board:
         """Return the board of a domain with the present holders of its PEs, as a copy to be changed."""
         found = self.domain(domain)
-        own, offline, cached = self.pes_of(found), self.offline(), self._boards.get(domain)
-        if cached is None or not cached.is_of(found, own, offline):
-            cached = self._boards[domain] = Board(found, own, self.holders, offline)
+        own, barred = self.pes_of(found), (self.offline(), self.foreign_pes())
+        cached = self._boards.get(domain)
+        if cached is None or not cached.is_of(found, own, *barred):
+            cached = self._boards[domain] = Board(found, own, self.holders, *barred)
         return cached.copy()
 
     def hold(self, request: Request) -> None:
@@ -272,6 +275,10 @@ class Site:
     def offline(self) -> tuple[int, ...]:
         """Return the PEs on which nothing may start: set offline, or without their CPU."""
         return offline_pes(self.settings.machine, self.found, self.pes())
+
+    def foreign_pes(self) -> tuple[int, ...]:
+        """Return the PEs that foreign jobs use, in ascending order: nothing may start on them either."""
+        return tuple(sorted({pe for job in self.foreign for pe in job.pes})) if self.foreign else ()
 
     def columns(self, queue: str) -> Columns:
         """Return the columns of the queued requests of a queue; store empty ones if it has none."""

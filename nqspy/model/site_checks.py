@@ -33,7 +33,7 @@ def check_site(site: Site) -> None:
     overfull = any(site.board(name).overfull() for name in site.domains()) if found else False
     ensure(not overfull, "a PE was given too often")
     for domain in map(site.domain, site.domains()):
-        anew = board.Board(domain, site.pes_of(domain), site.holders, site.offline())
+        anew = board.Board(domain, site.pes_of(domain), site.holders, site.offline(), site.foreign_pes())
         ensure(site.board(domain.name).is_like(anew), "a board is not up to date")
     going = (request for request in site.started.values() if request.state is not State.EXITING)
     holders = [(request.seq, request.units, request.spec.ask.consumables) for request in going]

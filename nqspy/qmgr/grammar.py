@@ -163,8 +163,10 @@ _SET = (
          "weights of the intra-queue priority, for queues that have none of their own", kind="sched_factor"),
     Form("SEt global", _ATTRIBUTES, "set_single",
          "limits over all queues, bounds of a pass, and the rule of the share term", kind="global"),
-    Form("SEt machine", "pes=N|auto memory=SIZE|auto shape=XxYxZ|none pes_per_node=N offline=(PE, ...)",
-         "set_single", "what there is to schedule, its shape, PEs that no request gets", kind="machine"),
+    Form("SEt machine", "pes=N|auto memory=SIZE|auto shape=XxYxZ|none pes_per_node=N offline=(PE, ...)"
+         " foreign_scan=TIME|off",
+         "set_single", "what there is to schedule, its shape, PEs that no request gets, foreign jobs",
+         kind="machine"),
     Form("SEt usage", "half_life=TIME charge=cpu|pe_wall payback=PERCENT period=TIME", "set_single",
          "how use is charged and forgotten", kind="usage", option="of"),
     Form("SEt usage of group", "GROUP TIME | +TIME | -TIME", "correct_usage",

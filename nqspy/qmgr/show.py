@@ -147,6 +147,8 @@ def show_machine(settings: Settings, found: Found | None = None) -> str:
         rows.append(("shape", f"{torus}, nodes {nodes} of {torus.per_node} PE{'s'[: torus.per_node > 1]}"))
     if machine.offline:
         rows.append(("offline", f"PEs {', '.join(machine.offline)}"))
+    if machine.foreign_scan is not None:
+        rows.append(("foreign_scan", _value(machine, "foreign_scan")))
     return _titled("Machine", pairs(rows))
 
 

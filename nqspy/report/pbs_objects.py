@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from nqspy.model.ids import full_id
+from nqspy.model.machine import foreign_in_words
 from nqspy.model.queues import Queue
 from nqspy.model.requests import STARTED, Spec
 from nqspy.model.site import Site
@@ -97,6 +98,7 @@ def node_attributes(site: Site, version: str, sees: Callable[[Spec], bool]) -> A
             "state": "job-busy" if busy else "free",
             "pcpus": len(site.found.cpus),
             "jobs": jobs or None,
+            "comment": f"foreign jobs have {foreign_in_words(site.foreign)}" if site.foreign else None,
             "resources_available": {"arch": "linux", "host": node} | _memory(site)
             | {"ncpus": site.pes(), "vnode": node},
             "resources_assigned": {"mem": held["mem"], "ncpus": held["ncpus"]},

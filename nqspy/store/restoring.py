@@ -18,11 +18,13 @@ from nqspy.store.errors import OtherFormat, StoreError, as_store_error, plain
 class Rewound(msgspec.Struct):
     """Note of a restore for the next start. ``text``: sentence that names the restored file; ``next_seq``:
     the first request number never used; ``attempts``: number of the last attempt of each request that was
-    started or had ended after the backup."""
+    started or had ended after the backup; ``forgotten``: the state was set aside
+    (`forget`)."""
 
     text: str
     next_seq: Seq = 1
     attempts: dict[Seq, int] = {}
+    forgotten: bool = False
 
 
 class RestoredBackup(msgspec.Struct):
@@ -84,6 +86,24 @@ def restore(path: Path, file: Path, date: str) -> RestoredBackup:
         return RestoredBackup(moved, at, n, known[2] - n if known else None)
 
 
+def forget(path: Path, date: str) -> Path | None:
+    """Set aside the database at ``path``, which must not be open, as ``nqs.db.forgotten-DATE``, and its
+    history as ``history.forgotten-DATE``; return the database's new path (None: there was none). A note keeps
+    the next start from giving out a number again. Raises StoreError."""
+    if not path.exists() and not places.log(path).exists():
+        return None
+    with as_store_error(f"{path} could not be set aside", OSError, sqlite3.Error):
+        next_seq = 1
+        with contextlib.suppress(*copies.SPOILT), schema.reading(path) as old:
+            next_seq = old.execute(_NEXT).fetchone()[0]
+        _write_note(path, Rewound("nqsd started without the former state", next_seq, forgotten=True))
+        moved, history = _move_away(path, date, "forgotten"), places.history(path)
+        if moved is not None and history.is_dir():
+            os.replace(history, history.with_name(history.name + moved.name.removeprefix(path.name)))
+        places.sync(path.parent)
+        return moved
+
+
 def _write_note(path: Path, note: Rewound) -> None:
     """Write the note, merged with that of an earlier restore that no start has used yet."""
     former = rewound(path)
@@ -95,15 +115,15 @@ def _write_note(path: Path, note: Rewound) -> None:
     places.put_in_place(new, note_of(path))
 
 
-def _move_away(path: Path, date: str) -> Path | None:
-    """Rename the database with its log, and return its new path (None: there was none). The waiting copy
-    keeps a daemon from making a new database meanwhile."""
-    moved = path.with_name(f"{path.name}.before-restore-{date}")
+def _move_away(path: Path, date: str, word: str = "before-restore") -> Path | None:
+    """Rename the database with its log, and return its new path (None: there was none). ``word``: why, in the
+    new name. The waiting copy of a restore keeps a daemon from making a new database meanwhile."""
+    moved = path.with_name(f"{path.name}.{word}-{date}")
     number = 1
     while moved.exists():
         number += 1
-        moved = path.with_name(f"{path.name}.before-restore-{date}-{number}")
-    earlier = None if path.exists() else _without_its_log(path)
+        moved = path.with_name(f"{path.name}.{word}-{date}-{number}")
+    earlier = None if path.exists() else _without_its_log(path, word)
     moved, existed = earlier or moved, earlier is not None or path.exists()
     for tail in ("", "-wal", "-shm"):
         part = Path(f"{path}{tail}")
@@ -113,18 +133,19 @@ def _move_away(path: Path, date: str) -> Path | None:
     return moved if existed else None
 
 
-def _without_its_log(path: Path) -> Path | None:
-    """Return the database that a killed restore had renamed, if its log still lies here; else None."""
+def _without_its_log(path: Path, word: str) -> Path | None:
+    """Return the database that a killed call had renamed, if its log still lies here; else None."""
     if not places.log(path).exists():
         return None
     moved = [
         file
-        for file in path.parent.glob(f"{path.name}.before-restore-*")
+        for file in path.parent.glob(f"{path.name}.{word}-*")
         if not file.name.endswith(("-wal", "-shm")) and not places.log(file).exists()
     ]
     return max(moved, key=lambda file: file.stat().st_ctime_ns, default=None)
 
 
+_NEXT = "SELECT coalesce(max(next_seq), 1) FROM state"
 _ATTEMPTS = "coalesce(json_extract(live, '$.attempts'), json_extract(live, '$.attempt'), 0)"
 """Query of each request's number of attempts, for databases of older formats too."""
 _LIVE = f"SELECT seq, {_ATTEMPTS} FROM requests WHERE ended IS NULL"  # noqa: S608 - our own words
@@ -141,7 +162,7 @@ def _since(path: Path, copy: sqlite3.Connection) -> tuple[Seq, dict[Seq, int], i
     """Return the first number never used, the attempts begun since the copy was made, by request, and the
     last event's number of the replaced database; None if it cannot be read."""
     with contextlib.suppress(*copies.SPOILT), schema.reading(path) as old:
-        next_seq = old.execute("SELECT coalesce(max(next_seq), 1) FROM state").fetchone()[0]
+        next_seq = old.execute(_NEXT).fetchone()[0]
         # Indices of the copy's arrays that became requests of their own after it was made.
         known = {row[0] for row in copy.execute("SELECT seq FROM requests WHERE seq > ?", (PLAIN,))}
         own = old.execute(_INDICES, (PLAIN, ARRAYS)) if any(map(is_array, known)) else ()

@@ -24,7 +24,7 @@ from nqspy.model.domains import APPLICATION
 from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.lifetimes import Lifetime, Lifetimes, Lived, MeasuredMove
-from nqspy.model.machine import Found
+from nqspy.model.machine import ForeignJob, Found
 from nqspy.model.requests import STARTED, Request, Spec, State
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import RequestCounts, Site
@@ -80,6 +80,7 @@ class SiteRow(msgspec.Struct):
     moves: tuple[MeasuredMove, ...] = ()
     former: tuple[str, ...] = ()
     loaded_exits: dict[str, str] | None = None
+    foreign: tuple[ForeignJob, ...] = ()
 
 
 OF_SITE = tuple(name for name in SiteRow.__struct_fields__ if name not in ("runs", "spent", "domains"))

@@ -23,6 +23,7 @@ from nqspy.model.actions import Reserving, Resume, Suspend
 from nqspy.model.domains import numbers
 from nqspy.model.ids import Instant, Seq, array_of, index_of, member
 from nqspy.model.lifetimes import Lifetime, Lived
+from nqspy.model.machine import ForeignJob
 from nqspy.model.shifts import UpcomingStop
 from nqspy.ports import Answer, PassView, RequestView
 from nqspy.shares import FairShare, balance_of
@@ -62,6 +63,11 @@ EVENTS: dict[str, Callable[[Seq, int], ev.Event]] = {
 }
 """Events about a request, by verbs: people hold, release and delete it; an operator resumes it; its
 processes have ended (``exiting``); it has left its PEs (``moved``)."""
+
+
+def foreign_jobs(*ranges: str) -> tuple[ForeignJob, ...]:
+    """Return a foreign job for each of these PEs or ranges of PEs."""
+    return tuple(ForeignJob(100 + n, 1, "zoe", "spin", numbers((pes,))) for n, pes in enumerate(ranges))
 
 
 class Story:
@@ -146,6 +152,13 @@ class Story:
         self.house._event(
             ev.PressureChanged(level, float(used), f"{used} % in use", resident, 1000 * 8 * 2**20)
         )
+
+    def foreign(self, *ranges: str) -> None:
+        """Find a foreign job on each of these PEs or ranges of PEs, and no other."""
+        self.house._event(ev.ForeignChanged(foreign_jobs(*ranges)))
+
+    def offline(self, *ranges: str) -> None:
+        self.house.set("machine/offline", ranges)
 
     def opens(self) -> None:
         self.house.site.upcoming_stops.clear()

@@ -50,6 +50,15 @@ SAID = {
         "machine", (2, 0, 8, None, 4, "2.ymp", None), "needs 2 PEs, 0 of 8 are free, 4 are reserved for 2.ymp"
     ),
     "few_pes_free": ("machine", (None, 1, 8, None, None, 2), "1 of 8 is free; 2 are offline"),
+    "pes_foreign": (
+        "machine", (2, 0, 2, None, None, None, "PE 1 (zoe: spin, process 100)"),
+        "needs 2 PEs, 0 of 2 are free; foreign jobs have PE 1 (zoe: spin, process 100)",
+    ),
+    "few_pes_beside_foreign": (
+        "domain fast", (3, 2, 8, "fast", 1, 1, "PEs 0-1 (zoe: spin, process 100)"),
+        "needs 3 PEs, 2 of 8 in domain fast are free, at most 1 in one block; 1 is offline; foreign jobs have"
+        " PEs 0-1 (zoe: spin, process 100)",
+    ),
     "pes_offline": (
         "domain big", (7, 6, 7, "big", 1), "needs 7 PEs, 6 of 7 in domain big are free; 1 is offline"
     ),

@@ -5,6 +5,7 @@ killed and its shepherds went on."""
 
 import contextlib
 import functools
+import gzip
 import json
 import os
 import signal
@@ -179,8 +180,15 @@ class Live:
 
     @property
     def log(self) -> str:
+        """What this daemon and the former ones have logged, since the last `again`."""
+        text = ""
+        for number in range(20, 0, -1):  # a start begins a new log
+            plain = self.home / "log" / f"nqsd.log.{number}"
+            with contextlib.suppress(FileNotFoundError):
+                packed = Path(f"{plain}.gz")
+                text += plain.read_text() if plain.exists() else gzip.decompress(packed.read_bytes()).decode()
         path = self.home / "log" / "nqsd.log"
-        return path.read_text()[self._former[1] :] if path.exists() else ""
+        return (text + (path.read_text() if path.exists() else ""))[self._former[1] :]
 
     # ------------------------------------------------------------ commands
     def run(self, name: str, *words: str, stdin: str = "", **more: Any) -> Done:

@@ -26,7 +26,7 @@ def test_jobs_run_on_pes_of_their_domain_also_after_a_kill_and_are_told_where_th
         "placement": "most_packed", "requests": None, "smallest": 1, "largest": None, "users": [],
         "groups": [], "accounts": [], "takes": "all", "features": ["health", "swap"], "holders": [],
         "heartbeat_s": None, "partial": False, "variation": 100, "balance_heartbeat_s": None,
-        "balance_rest_s": 0, "slots": [],
+        "balance_rest_s": 0, "slots": [], "foreign": [],
     }  # fmt: skip
     live.qmgr("set machine shape=2x2x1 pes_per_node=2").ok()
     assert "2x2x1, nodes 1x2x1 of 2 PEs" in live.qmgr("show machine").ok().out

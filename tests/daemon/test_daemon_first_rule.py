@@ -12,7 +12,7 @@ from daemon.live import ONE_QUEUE, PATIENCE, ROOT, Live, command
 
 MANUAL = ROOT / "nqspy" / "manual"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-COMES_SOON = ("qcat", "qstat", "qselect", "nqspy exits trace")
+COMES_SOON = ("qcat", "qstat", "qselect", "nqspy exits trace", "qmgr -c 'show")
 """Commands that only look: what they show may come a moment later."""
 
 
@@ -75,7 +75,9 @@ def test_your_first_rule_in_ten_minutes(make_live):
         assert step in words
 
 
-@pytest.mark.parametrize("page", ["firstjobs", "failed", "gpus", "maintenance", "moving", "departments"])
+@pytest.mark.parametrize(
+    "page", ["firstjobs", "failed", "gpus", "maintenance", "moving", "departments", "foreign"]
+)
 def test_what_a_guide_shows_is_what_happens(make_live, page):
     live = make_live("play-work/play")
     live.work = live.home.parent

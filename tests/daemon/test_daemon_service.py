@@ -188,8 +188,9 @@ def test_a_log_that_could_not_be_compressed_is_compressed_with_the_next(rotating
     assert told(tmp_path) == lines
 
 
-def test_the_log_is_put_away_compressed_and_the_last_five_are_kept(tmp_path, monkeypatch):
+def test_the_log_is_put_away_compressed_and_only_the_last_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(log, "SIZE", 2_000)
+    monkeypatch.setattr(log, "OLD", 5)
     file = tmp_path / "nqsd.log"
     log.set_up(file)
     [handler] = log.LOG.handlers
@@ -201,6 +202,6 @@ def test_the_log_is_put_away_compressed_and_the_last_five_are_kept(tmp_path, mon
         handler.close()
         log.LOG.handlers[:] = [logging.NullHandler()]
     names = sorted(each.name for each in tmp_path.iterdir())
-    assert names == ["nqsd.log", *(f"nqsd.log.{number}.gz" for number in range(1, 6))]
+    assert names == ["nqsd.log", *(f"nqsd.log.{number}.gz" for number in range(1, log.OLD + 1))]
     assert b"line " in gzip.decompress((tmp_path / "nqsd.log.1.gz").read_bytes())
     assert os.path.getsize(file) <= 2_000

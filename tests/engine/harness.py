@@ -365,5 +365,6 @@ def observable(site: Site) -> dict[str, Any]:
         },
         "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files),
         "reported": site.reported,
+        "foreign": site.foreign,
         "past": {domain: past.copy() for domain, past in site.past.items()},
     }

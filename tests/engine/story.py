@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
+from core.story import foreign_jobs
 from engine.harness import PLAIN, ROOT, Centre, caller_of, item, moment
 
 from nqspy.core import domains
@@ -24,7 +25,7 @@ from nqspy.model import indices
 from nqspy.model.domains import numbers
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant, Seq, index_of, request_named
-from nqspy.model.observations import ObservedResource
+from nqspy.model.observations import ObservedForeign, ObservedResource
 from nqspy.model.people import Caller
 
 UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -165,6 +166,12 @@ class Story:
         """Let a probe report its resource ``broken`` or ``ok``."""
         name, state = words.split()
         self.centre.sim.feed([ObservedResource(name, state)])
+        self.centre.sim.run(self.centre.sim.now)
+
+    def foreign(self, words: str) -> None:
+        """Let a scan find a foreign job on each of these CPUs or ranges; ``-``: none."""
+        jobs = () if words == "-" else foreign_jobs(*words.split())
+        self.centre.sim.feed([ObservedForeign(jobs)])
         self.centre.sim.run(self.centre.sim.now)
 
     def down(self, time: str) -> None:

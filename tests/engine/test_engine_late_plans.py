@@ -121,6 +121,8 @@ STORIES = {
     "where there will be no plan another is asked for": """submit anne; asked 1; lost; asked 1; plans
         starts 1""",
     "no start on a PE that is offline by then": "submit anne; qmgr set machine offline=(0); plans; pes 1 1",
+    "no start on a PE that a foreign job has by then": """submit anne; foreign 0; plan; starts -
+        plans; pes 1 1""",
     "while it rests no pass is run, and no plan taken": """submit anne; asked 1; rests on; plan; submit ben
         starts -; asked 0; rests off; asked 1""",
 } | {

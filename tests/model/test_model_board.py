@@ -19,15 +19,15 @@ MOVES = st.lists(
 )
 
 
-def board_of(pes, holders, offline=(), slots=1):
+def board_of(pes, holders, offline=(), slots=1, foreign=()):
     """Return the board of a machine with this many PEs, all of one domain."""
-    return Board(Domain("application", depth=slots), np.ones(pes, dtype=bool), holders, offline)
+    return Board(Domain("application", depth=slots), np.ones(pes, dtype=bool), holders, offline, foreign)
 
 
-@given(MOVES, st.sets(PES), st.integers(0, 7), st.integers(1, 3))
-def test_what_has_room_is_what_nobody_fills(moves, offline, pes, slots):
+@given(MOVES, st.sets(PES), st.sets(PES), st.integers(0, 7), st.integers(1, 3))
+def test_what_has_room_is_what_nobody_fills(moves, offline, foreign, pes, slots):
     held = {}
-    known = board_of(pes, {}, offline, slots)
+    known = board_of(pes, {}, offline, slots, foreign)
     for seq, takes, chosen in moves:
         mine = held.setdefault(seq, set())
         if takes:
@@ -37,10 +37,11 @@ def test_what_has_room_is_what_nobody_fills(moves, offline, pes, slots):
             known.release(mine & set(chosen))
             mine.difference_update(chosen)
     filled = [pe for pe in range(8) if sum(pe in mine for mine in held.values()) >= slots]
-    room = [pe for pe in range(pes) if pe not in filled and pe not in offline]
+    room = [pe for pe in range(pes) if pe not in filled and pe not in offline | foreign]
     assert known.open().tolist() == room
     assert known.free == len(room)
     there = {pe for pe in offline if pe < pes}
+    assert (known.away, known.foreign) == (len(there), len({pe for pe in foreign if pe < pes} - offline))
     assert known.lost() == {pe for pe in there if not any(pe in mine for mine in held.values())}
 
 

@@ -9,7 +9,7 @@ from nqspy.core.gate.arrays import ArrayLimit
 from nqspy.core.gate.caps import Caps
 from nqspy.core.gate.limits import Made, limits_of
 from nqspy.core.gate.reserved import Reservations
-from nqspy.core.gate.room import ALL_AWAY, Room
+from nqspy.core.gate.room import ALL_AWAY, FOREIGN, Room
 from nqspy.core.gate.rule import IN_A_SHIFT, LESS, RAISED, CountLimit, Mask, Rule, any_of, gravest, wider
 from nqspy.core.gate.shifts import TOGETHER, Drain, judged
 from nqspy.core.gate.units import FreeUnits
@@ -27,6 +27,8 @@ NOW = 3
 """Rank of ``schedule request now``: only a lack of PEs or units holds such a request, no other limit."""
 _LASTING = (LESS, RAISED, IN_A_SHIFT, TOGETHER)
 _ROOM = (ReasonCode.NO_PES, ReasonCode.RESERVED)
+_AWAY = (ALL_AWAY.name, FOREIGN.name)
+"""Reasons that no end of a request removes."""
 _EMPTY = "empty gate"
 """Name of `empty_gate` in `Site.memos`."""
 
@@ -126,9 +128,9 @@ class Gate:
 
     def waits_for_room(self, ask: Request, reason: Reason) -> bool:
         """True if a request is refused (``reason``) only for a shared amount (PEs, units, memory) of which
-        there is enough once all others have ended: then a start may be reserved for it. Offline PEs do not
-        come back by ends."""
-        waits = (reason.code in _ROOM and reason.kind != ALL_AWAY.name) or self.reserved.is_shared(ask)
+        there is enough once all others have ended: then a start may be reserved for it. PEs that are offline
+        or used by foreign jobs do not come back by ends."""
+        waits = (reason.code in _ROOM and reason.kind not in _AWAY) or self.reserved.is_shared(ask)
         return waits and not self.reserved.is_too_much(ask)
 
     def _reasons(self, ask: Request, forced: bool = False) -> list[Reason]:

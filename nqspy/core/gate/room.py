@@ -7,6 +7,7 @@ from nqspy.core.placement.placements import placement_of, size_of
 from nqspy.model.board import Board
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Seq
+from nqspy.model.machine import foreign_in_words
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 from nqspy.model.shapes import sizes_in_words
@@ -15,6 +16,7 @@ from nqspy.model.site import Site
 _ASKS = "{asked:needs 1 PE, |needs * PEs, }"
 _FREE = _ASKS + "{free} of {size}{domain: in domain *} {free:is|are} free"
 _AWAY = "{away:; 1 is offline|; * are offline}"
+_FOREIGN = "{block:, at most * in one block}" + _AWAY + "; foreign jobs have {foreign}"
 _NONE_FREE, _SOME_FREE = reason_kinds(
     ReasonCode.NO_PES,
     no_pe_free=_ASKS + "0 of {size}{domain: in domain *} are free" + _AWAY,
@@ -25,6 +27,12 @@ _NONE_FREE, _SOME_FREE = reason_kinds(
     "PEs must come online again: set machine offline=(), or bring lost CPUs back",
     pes_offline=_FREE + _AWAY,
 )
+(FOREIGN,) = reason_kinds(
+    ReasonCode.NO_PES,
+    "foreign jobs must end; nqspy did not start them and leaves them alone",
+    pes_foreign=_FREE + _FOREIGN,
+)
+(_BESIDE_FOREIGN,) = reason_kinds(ReasonCode.NO_PES, few_pes_beside_foreign=_FREE + _FOREIGN)
 (_PES_RESERVED,) = reason_kinds(
     ReasonCode.NO_PES,
     "the request with the reserved PEs must start, or more PEs must become free",
@@ -99,15 +107,24 @@ class Room(Rule):
         who, away = f"domain {domain}" if domain else "machine", board.away or None
         if request is not None and board.size - board.away < request.spec.ask.pes <= board.size:
             return ALL_AWAY(who, asked, board.free, board.size, domain, board.away)
+        room = self.pes(queue)
+        block = room if room < board.free else None
+        if board.foreign:
+            least = 1 if request is None else request.spec.ask.pes
+            never = board.size - board.away - board.foreign < least <= board.size
+            kind, jobs = FOREIGN if never else _BESIDE_FOREIGN, self._foreign(board)
+            return kind(who, asked, board.free, board.size, domain, block, away, jobs)
         if (reserved := self._reserved_pes.get(board.domain.name)) is not None and reserved[0]:
             id = self._site.id_of(reserved[1])
             return _PES_RESERVED(who, asked, board.free, board.size, domain, reserved[0], id, away)
         if not board.free:
             return _NONE_FREE(who, asked, board.size, domain, away)
-        room = self.pes(queue)
-        return _SOME_FREE(
-            who, asked, board.free, board.size, domain, room if room < board.free else None, away
-        )
+        return _SOME_FREE(who, asked, board.free, board.size, domain, block, away)
+
+    def _foreign(self, board: Board) -> str:
+        """Return in words the foreign jobs on PEs of a board that are not offline."""
+        own = set(self._site.pes_of(board.domain).nonzero()[0].tolist()).difference(self._site.offline())
+        return foreign_in_words(job for job in self._site.foreign if own.intersection(job.pes))
 
 
 def asked_of(request: Request) -> int | str:

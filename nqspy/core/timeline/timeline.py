@@ -13,6 +13,7 @@ from nqspy.core.timeline.lengths import end_of, is_suspended, length_of, planned
 from nqspy.core.timeline.profile import FOREVER, Amount, Claims, Profile, Span
 from nqspy.core.timeline.spans import Holding, Spans, Turn, headroom_of, recall, remember
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.machine import foreign_in_words
 from nqspy.model.requests import MOMENT, Request, Reservation, State
 from nqspy.model.site import Site
 from nqspy.model.specs import sized
@@ -52,7 +53,7 @@ class Timeline:
     ) -> None:  # fmt: skip
         self._site, self._now, self._claims_of = site, now, claims_of
         self.leaving, self._returning = frozenset(leaving), returning
-        self._offline = frozenset(site.offline())
+        self._barred = frozenset((*site.offline(), *site.foreign_pes()))
         self._begun: list[tuple[int, Seq]] = []
         self._blocks: list[Seq] = []
         self._standing: list[tuple[int, Request]] = []
@@ -166,8 +167,8 @@ class Timeline:
             claims, released = {}, self._is_released(request)
             if not released:
                 held = self._site.held_by(request)
-                if held and request.seq not in self._returning:  # the profile has no PEs that are offline
-                    held -= len(self._offline.intersection(request.pes))
+                if held and request.seq not in self._returning:  # the profile has only usable PEs
+                    held -= len(self._barred.intersection(request.pes))
                 claims["pes", self._site.domain_of(request.queue).name] = held
             for amount, count, most in self._claims_of(request, released):
                 self.profile.provide(amount, most)
@@ -348,6 +349,8 @@ class Timeline:
         domain, away = self._site.domain_of(request.queue), self._site.offline()
         if domain.is_command and (places := shown(started)):  # its requests hold places of the domain, no PEs
             return f"the places of domain {domain.name} are held by {places}"
+        if not away and (foreign := self._site.foreign):
+            return f"a foreign job has {foreign_in_words(foreign, 1)}"
         return f"PE {away[0]} is offline" if away else "limits, settings or the machine changed"
 
     def _holds_some(self, request: Request, amounts: Collection[Amount]) -> bool:

@@ -1,14 +1,18 @@
 """Observations of the machine and the site: resources that break or are well again, scarce memory."""
 
+from collections.abc import Iterable
 from typing import Any
+
+from msgspec.structs import replace
 
 from nqspy.core.resource_health import tried
 from nqspy.engine.handlers.context import Transaction
 from nqspy.model import observations as ob
 from nqspy.model.actions import Notify
 from nqspy.model.consumables import units_of
-from nqspy.model.events import MachineFound, PressureChanged, ResourceChanged
-from nqspy.model.machine import Found
+from nqspy.model.events import ForeignChanged, MachineFound, PressureChanged, ResourceChanged
+from nqspy.model.machine import ForeignJob, Found
+from nqspy.model.site import Site
 from nqspy.model.units import format_span
 
 NOTABLE = 1.0
@@ -46,6 +50,21 @@ def apply(tx: Transaction, news: ob.SiteObservation) -> None:
                 tx.emit(MachineFound(now.cpus, now.memory, site.host, site.zone, now.offline, now.devices))
                 tx.dirty()
                 report_machine(tx, before)
+        case ob.ObservedForeign():
+            jobs = _on_pes(tx.site, news.jobs)
+            if jobs != tx.site.foreign:
+                tx.emit(ForeignChanged(jobs))
+                tx.dirty()
+
+
+def _on_pes(site: Site, jobs: Iterable[ForeignJob]) -> tuple[ForeignJob, ...]:
+    """Return foreign jobs with their PEs instead of their CPUs, without those on no PE. If there are more PEs
+    than CPUs, a PE is no CPU, so a job is on none."""
+    pes = {cpu: pe for pe, cpu in enumerate(site.found.cpus[: site.pes()])}
+    if site.pes() > len(site.found.cpus):
+        return ()
+    placed = (replace(job, pes=tuple(sorted(pes[cpu] for cpu in job.pes if cpu in pes))) for job in jobs)
+    return tuple(job for job in placed if job.pes)
 
 
 def report_machine(tx: Transaction, before: Found) -> None:

@@ -29,6 +29,7 @@ _ATTEMPT_EVENTS = (ev.Started, ev.MovedOut, ev.Exiting, ev.Ended, ev.Requeued)
 _UNCHANGED = (
     ev.PressureChanged,
     ev.MachineFound,
+    ev.ForeignChanged,
     ev.FilesApplied,
     ev.LoadedExits,
     ev.SettingsChanged,
