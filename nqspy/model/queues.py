@@ -148,9 +148,6 @@ class Queue(RunningLimits):
     backfill: str = setting(
         "name", "limit", "requests that may start before one that waits", words=("limit",)
     )
-    patience: int | None = setting(
-        "time", None, "wait of a request after which none starts before it (backfill=patient)"
-    )
     probability: float = setting(
         "percent", 90.0, "least probability that a request started past another ends in time",
         low=1, high=99,

@@ -4,7 +4,7 @@ cheapest first, and none in vain."""
 from itertools import pairwise
 
 import pytest
-from engine.harness import ROOT, Centre, exits_of, signed
+from engine.harness import ROOT, Centre, asked, exits_of, signed, submit
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +17,7 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import Migrate, Plan
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.observations import ObservedResource
 
 SITE = """
 set machine pes=16
@@ -201,6 +202,21 @@ def test_one_that_moved_rests():
     centre.later(seconds=40)
     assert moves(centre)[1:] == [(220, of["b"], 0)]
     assert centre.state(eight) == "running"
+
+
+def test_one_that_gives_way_in_the_same_pass_is_not_moved():
+    centre = Centre(f"{SITE}create probe nfs tcp=nfs:2049 running=requeue\n", at=BEGIN, lengths=lengths)
+    lines = [each.split() for each in FIGURE.split(", ")]
+    needs = {"b": "needs=nfs", "c": "needs=nfs"}
+    found = centre.submit(*(f"anne name={name} {pes} {needs.get(name, '')}" for name, pes in lines))
+    centre.later(seconds=100 - 1)
+    at = Instant(centre.sim.now + 1_000)
+    centre.sim.see(at, ObservedResource("nfs", "broken", "stale file handle"))
+    centre.sim.heap.push(at, asked(submit("ben pes=4", centre)))
+    centre.later(seconds=30)
+    assert not moves(centre)
+    assert {centre.state(seq) for seq in found[2:5:2]} == {"queued"}
+    centre.is_sound()
 
 
 BY_CLASS = """

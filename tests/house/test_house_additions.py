@@ -151,7 +151,7 @@ def test_a_share_rule_values_departments_is_shown_and_kept(site):
 
 
 def test_a_fallback_policy_with_a_setting_of_its_own_decides_is_shown_and_kept(site):
-    site.qmgr("set queue batch backfill=selective reserve=1 patience=2:00:00").ok()
+    site.qmgr("set queue batch backfill=selective reserve=1 reserve_after=2:00:00").ok()
     first = site.submit("sleep 60", wall="1:00:00")
     site.running(first)
     wide = site.submit("true", pes=2, wall="1:00:00")
@@ -159,9 +159,9 @@ def test_a_fallback_policy_with_a_setting_of_its_own_decides_is_shown_and_kept(s
     kill_and_start(site)
     shown = site.client.qmgr("show long queue batch\n")
     assert re.search(r"backfill +selective\n", shown)
-    assert re.search(r"patience +2:00:00\n", shown)
+    assert re.search(r"reserve_after +2:00:00\n", shown)
     assert site.ended(site.submit("true", wall="10:00:00"))["exit_status"] == 0
-    site.set("set queue batch patience=0")
+    site.set("set queue batch reserve_after=0")
     long = site.submit("true", wall="10:00:00")
     site.until(long, lambda job: job["reason"] and job["reason"]["code"] == "RESERVED", "wait for the wide")
     site.client.delete(first, kill=True)

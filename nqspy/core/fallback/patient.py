@@ -9,7 +9,14 @@ from typing import ClassVar
 
 from nqspy.core.fallback.reserve import Block
 from nqspy.core.order.candidates import Candidates
+from nqspy.model.queues import Queue
 from nqspy.model.requests import Request
+from nqspy.model.tree import Declared, add_setting, get
+
+PATIENCE = add_setting(
+    Queue,
+    Declared("time", None, "wait of a request after which none starts before it (patient)", name="patience"),
+)
 
 
 class Patient(Block):
@@ -32,7 +39,7 @@ class Patient(Block):
 
     def blocks(self, candidate: Request) -> bool:
         """True if a candidate has waited longer than the queue's patience."""
-        patience = self.queue.patience
+        patience = get(self.queue, PATIENCE)
         return patience is not None and self.gate.now - candidate.date_in_queue > patience
 
 
