@@ -15,6 +15,7 @@ from nqspy.model import events as ev
 from nqspy.model import indices
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.ids import Instant, array_key, member
+from nqspy.model.machine import ForeignJob
 from nqspy.model.requests import Ask, Dependency, MailWishes, Output, Request, Reservation, Spec, State, Used
 from nqspy.model.site import Site
 from nqspy.model.site_checks import check_site
@@ -230,6 +231,7 @@ class Story:
         held = tuple((r.seq, self._random.randrange(1 << 30)) for r in running)
         level = self._random.choice(("high", "calm"))
         self.tell(ev.PressureChanged(level, 91.5, "91 % in use", held, 1 << 35))
+        self.tell(ev.ForeignChanged((ForeignJob(4711, 99, "zoe", "spin", (2, 3)),)))
         for r in running[:1]:
             self.tell(ev.Suspended(r.seq, r.attempts, "swap", text="its memory gives way"))
             if self._random.random() < 0.5:

@@ -156,6 +156,24 @@ def test_a_damaged_database_is_replaced_and_kept_as_it_was(told, path, log):
     assert load(path).n == told.site.n
 
 
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_forgotten_database_is_set_aside_with_its_history_and_its_numbers_stay_used(told, path, damaged):
+    next_seq = told.site.next_seq
+    if damaged:
+        path.write_bytes(os.urandom(50_000))
+    places.history(path).mkdir(exist_ok=True)
+    (places.history(path) / "old").write_text("old")
+    before = path.read_bytes()
+    moved = restoring.forget(path, "x")
+    assert moved.name == "nqs.db.forgotten-x"
+    assert (moved.read_bytes(), path.exists()) == (before, False)
+    assert (path.parent / "history.forgotten-x" / "old").read_text() == "old"
+    note = restoring.rewound(path)
+    assert (note.forgotten, note.next_seq, note.attempts) == (True, 1 if damaged else next_seq, {})
+    assert restoring.forget(path, "y") is None, "there is none any more"
+    assert load(path).n == 0
+
+
 def _older(file):
     connection = sqlite3.connect(file)
     connection.execute(f"PRAGMA user_version = {schema.VERSION - 1}")
