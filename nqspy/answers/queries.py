@@ -19,10 +19,10 @@ from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.machine import foreign_in_words
 from nqspy.model.queues import without_effect
 from nqspy.model.reasons import ALIKE, ReasonCode
-from nqspy.model.requests import State
+from nqspy.model.requests import Request, State
 from nqspy.model.texts import counted
 from nqspy.qmgr.show import limit_flags
-from nqspy.report import counters, estimates, quotas, swf, usage
+from nqspy.report import counters, estimates, gang_jobs, quotas, swf, usage
 from nqspy.report.time_text import Zone, short
 from nqspy.rpc import server as rpc
 
@@ -123,6 +123,16 @@ def _report_estimates(serving: Serving, asked: rpc.Asked) -> Work:
     return work
 
 
+def _gangster(serving: Serving, asked: rpc.Asked) -> dict[str, Any]:
+    now, unset = serving.clock.now(), serving.run_times.unset
+    allows = Visibility(serving, asked.caller).allows
+
+    def ran(request: Request) -> int:
+        return request.run.ran(unset(request.seq, now))
+
+    return gang_jobs.jobs_on_nodes(serving.engine.site, now, allows, ran)
+
+
 def _exits_loaded(serving: Serving, asked: rpc.Asked) -> Any:
     """Return the exits in use with code, and the engine's position, for `exits try` on a copy of the site."""
     need(serving.engine.site.settings, asked.caller, "manager", "exits try")
@@ -174,6 +184,7 @@ QUESTIONS: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
         usage.usage_text,
     ),
     "report_estimates": _report_estimates,
+    "gangster": _gangster,
     "exits_list": lambda serving, asked: {"exits": serving.exits.listing()},
     "exits_loaded": _exits_loaded,
     "exits_trace": _exits_trace,

@@ -1,7 +1,9 @@
 """The command ``nqspy``: it asks the daemon by its socket, or runs other parts of nqspy as processes."""
 
+import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
@@ -180,6 +182,29 @@ _as_written("sim", "WORKLOAD", "Run a log of jobs or an invented workload on a s
 _as_written("replay", "[FROM..TO]",
             "Replay the journal: as it was, or with other settings, queues or user exits.",
             lambda words: become("nqspy.sim.replay.command", [*with_home(), *words]))  # fmt: skip
+
+
+@app.command()
+def gangster(
+    once: Annotated[bool, typer.Option("--once", help="print the screen once, as plain text")] = False,
+    every: Annotated[
+        float, typer.Option("--every", min=1, help="seconds between two looks", metavar="SECONDS")
+    ] = 3.0,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Show nodes and jobs; change the class of, suspend and resume one's own jobs by keys."""
+    if once or as_json:
+        from nqspy.report.gangster import screen
+
+        width = os.get_terminal_size(1).columns or None if os.isatty(1) else None
+        show(ask("gangster"), as_json, partial(screen, width=width))
+    elif not (os.isatty(0) and os.isatty(1)):
+        asking.fail("gangster needs a terminal; --once prints the screen as text", 2)
+    else:
+        from nqspy.cli.umbrella.gangster import run_screen  # Textual takes its time to load
+
+        run_screen(every)
 
 
 def _topics(begun: str) -> list[str]:

@@ -153,6 +153,20 @@ def qsig(words: list[str]) -> int:
 
 
 @Program
+def qsuspend(words: list[str]) -> int:
+    """Suspend running requests; jobs of a queue that goes by class give up their PEs."""
+    given, _, ids = read("qsuspend", words)
+    return send("qsuspend", "suspend", given.get("home"), ids, resume=False)
+
+
+@Program
+def qresume(words: list[str]) -> int:
+    """Let suspended requests go on."""
+    given, _, ids = read("qresume", words)
+    return send("qresume", "suspend", given.get("home"), ids, resume=True)
+
+
+@Program
 def qmsg(words: list[str]) -> int:
     """Write a line into the output of running requests."""
     given, _, operands = read("qmsg", words)

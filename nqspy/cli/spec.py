@@ -157,6 +157,8 @@ SUMMARIES = {
     "qalter": ("[OPTIONS] ID...", "Change what requests ask for."),
     "qrerun": ("[OPTIONS] ID...", "End running requests and queue them again."),
     "qsig": ("[OPTIONS] ID...", "Send a signal to running requests."),
+    "qsuspend": ("[OPTIONS] ID...", "Suspend running requests; jobs by class give up their PEs."),
+    "qresume": ("[OPTIONS] ID...", "Let suspended requests go on."),
     "qmsg": ("[OPTIONS] MESSAGE ID...", "Write a line into the output of running requests."),
     "qwait": ("[OPTIONS] [ID]...", "Wait until requests have ended; return 0 if all succeeded."),
     "qorder": ("[OPTIONS] ID ID", "Exchange the places of two waiting requests."),
@@ -174,4 +176,6 @@ SUMMARIES = {
 """Usage of each command, and a sentence on what it does."""
 
 TABLES: "dict[str, Table]" = {name: (*table, HOME, HELP) for name, table in _OF_COMMANDS.items()}
-TABLES |= {"qrls": TABLES["qhold"]} | dict.fromkeys(("qmove", "qorder", "qchkpnt", "qping"), (HOME, HELP))
+TABLES |= {"qrls": TABLES["qhold"]} | dict.fromkeys(
+    ("qmove", "qorder", "qchkpnt", "qping", "qsuspend", "qresume"), (HOME, HELP)
+)

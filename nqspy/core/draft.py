@@ -271,11 +271,12 @@ class Draft:
 
     def released(self) -> list[Request]:
         """Return the suspended requests without PEs that the acting feature may keep suspended, by start.
-        Requests that were asked to end, or that this pass resumes, are left out."""
+        Requests that were asked to end, that a person suspended, or that this pass resumes are left out."""
         if not self.site.paused:
             return []
         back = {request.seq for request in self.resumed}
-        away = (r for r in self._listing(self.site.paused) if r.pes_released and not r.ending)
+        listed = (r for r in self._listing(self.site.paused) if not r.ending)
+        away = (r for r in listed if r.pause and r.pause.pes_released and not r.pause.cause.is_person)
         return sorted((r for r in away if r.seq not in back), key=_by_start)
 
     def _listing(self, requests: Mapping[Seq, Request]) -> Iterable[Request]:

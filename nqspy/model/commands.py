@@ -135,7 +135,7 @@ class RerunRequests(RequestsCommand, frozen=True):
 
 
 class SuspendRequests(RequestsCommand, frozen=True):
-    """Suspend started requests, or let suspended ones go on (``resume``)."""
+    """Suspend started requests, or let suspended ones go on (``resume``). A job by class gives up its PEs."""
 
     cmd: ClassVar[str] = "suspend"
     resume: bool = False

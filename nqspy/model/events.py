@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct, field
 
 from nqspy.model.actions import ExitFailure
-from nqspy.model.cause import Caused
+from nqspy.model.cause import Cause, Caused
 from nqspy.model.consumables import Units
 from nqspy.model.health import Health, Level
 from nqspy.model.ids import Instant, Seq
@@ -141,6 +141,17 @@ class Migrated(AttemptEvent, frozen=True):
     """A pass moved a running attempt to these PEs; its processes are bound to them after the commit."""
 
     pes: tuple[int, ...]
+
+
+class PauseChanged(Event, Caused, frozen=True):
+    """A person (``by``) changed why a suspended attempt is away, to another cause: with a person it stays
+    away until a person resumes it, with a feature until its turn comes. ``text``: why it is away."""
+
+    seq: Seq
+    attempt: int
+    by: str
+    to: Cause
+    text: str = ""
 
 
 class Exiting(AttemptEvent, frozen=True):

@@ -89,7 +89,7 @@ NEEDED = {
     "RESERVED": "the request with the reservation must start",
     "MEMORY": "memory must become free",
     "STOPPED": "an operator or a shift must start its queue",
-    "SUSPENDED": "an operator must resume it: qmgr -c 'resume request {id}'",
+    "SUSPENDED": "who suspended it, or an operator, must resume it: qresume {id}",
     "RESOURCE": "the probe must succeed again; the request needs no action",
     "NEVER": "the request or the settings must change",
     "LATER": "nothing: the next scheduling pass examines it",

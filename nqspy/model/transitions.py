@@ -281,6 +281,13 @@ def _move_out(request: Request, event: ev.MovedOut, at: Instant, ages: Ages) -> 
     request.attempt = replace(request.run, pause=pause, moved=moved)
 
 
+def _change_pause(request: Request, event: ev.PauseChanged, at: Instant, ages: Ages) -> None:
+    pause, still = request.run.pause, request.run.suspended_time
+    assert pause is not None
+    changed = replace(pause, cause=event.to, at=at, text=event.text)  # its new wait begins now
+    request.attempt = replace(request.run, pause=changed, suspended_time=still + at - pause.at)
+
+
 def _resume(request: Request, event: ev.Resumed, at: Instant, ages: Ages) -> None:
     former = request.run
     by_person = at if event.because().is_person else former.resumed_by_person
@@ -345,6 +352,7 @@ STEPS: dict[type[ev.Event], Step] = {
     ev.Resumed: Step((State.SUSPENDED,), _resume),
     ev.MovedOut: Step((State.SUSPENDED,), _move_out),
     ev.Migrated: Step((State.RUNNING,), _migrate),
+    ev.PauseChanged: Step((State.SUSPENDED,), _change_pause),
     ev.Deleting: Step(STARTED, _order_end, stays=True),
     ev.Exiting: Step((State.RUNNING, State.SUSPENDED), _exit),
     ev.Ended: Step(STARTED, _end),

@@ -248,7 +248,7 @@ _REQUESTS = (
             ("release", "releases holds"),
             ("delete", "waiting requests; started ones need abort request"),
             ("rerun", "ends started requests and queues them again"),
-            ("suspend", "stops the processes of started requests; they keep their PEs"),
+            ("suspend", "stops the processes of started requests; they keep their PEs, except jobs by class"),
             ("resume", "resumes suspended requests"),
             ("abort", "ends requests, running ones too"),
         )

@@ -58,7 +58,7 @@ class NightMoves:
     def add(self, event: Event, replay: HistoryReplay) -> None:
         """Count an event; call it before ``replay`` gets the event."""
         if isinstance(event, Suspended):
-            self._sums["gave_way"] += event.leaving
+            self._sums["gave_way"] += event.leaving and event.because().is_feature
         elif isinstance(event, MovedOut) and event.seq in replay.histories:
             attempts = replay.histories[event.seq].attempts
             self._sums["moved"] += 1

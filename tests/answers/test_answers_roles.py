@@ -89,6 +89,7 @@ TABLE = [
     ("report_swf", ALL, lambda id: {}),
     ("report_usage", ALL, lambda id: {}),
     ("report_estimates", ALL, lambda id: {}),
+    ("gangster", ALL, lambda id: {}),
     ("exits_list", ALL, lambda id: {}),
     ("exits_loaded", MANAGERS, lambda id: {}),
     ("exits_trace", ALL, lambda id: {"request": id}),

@@ -83,8 +83,9 @@ def _lost(site: Site, board: Board) -> set[int]:
 
 
 def stands(site: Site, action: Action) -> bool:
-    """True if the request of a proposed resumption still has no PEs."""
-    return isinstance(action, Resume) and site.started[action.seq].pes_released
+    """True if the request of a proposed resumption still has no PEs, and no person suspended it meanwhile."""
+    pause = site.started[action.seq].pause if isinstance(action, Resume) else None
+    return pause is not None and pause.pes_released and not pause.cause.is_person
 
 
 FEATURE = Feature(NAME, stands=stands)

@@ -96,7 +96,8 @@ def adopt(tx: Transaction, observation: ob.Observation) -> None:
         tx.act(Kill(request.seq, request.attempts, reason, tx.site.settings.server.grace))
     elif request.pause is not None:
         pause = request.pause
-        tx.act(Suspend(request.seq, request.attempts, page_out=pause.preempted, leaving=pause.leaving))
+        pages = pause.preempted or pause.leaving
+        tx.act(Suspend(request.seq, request.attempts, page_out=pages, leaving=pause.leaving))
     elif request.run.resumed is not None or request.run.migrated is not None:
         # It may not have got its new PEs.
         tx.act(Resume(request.seq, request.attempts, pes=request.pes))

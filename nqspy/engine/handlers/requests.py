@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from nqspy.core import health, resume
+from nqspy.core.classes import BUMPER, is_served
 from nqspy.core.consumables import resolved, sets_variables
 from nqspy.engine.handlers import alter, request_mail
 from nqspy.engine.handlers.alter import by
@@ -26,7 +27,8 @@ from nqspy.model.indices import Runs
 from nqspy.model.options import OPTIONS
 from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
-from nqspy.model.requests import PRIME, STARTED, Request, Spec, State
+from nqspy.model.reasons import ReasonCode, reason_kinds
+from nqspy.model.requests import PRIME, STARTED, Pause, Request, Spec, State
 from nqspy.model.site import Site
 from nqspy.model.transitions import WAITING
 from nqspy.model.tree import declared
@@ -40,6 +42,10 @@ LONGEST_LIST = 1 << 31
 """Number of mails to send if a command does not limit them."""
 LONGEST_GRACE = 86_400
 """Most seconds between TERM and KILL for `abort queue`."""
+(_COMES_BACK,) = reason_kinds(
+    ReasonCode.NO_PES,
+    comes_back="{user} resumed it; it goes on when {pes:1 PE is|* PEs are} free for it",
+)
 
 
 def _wrong_state(tx: Transaction, request: Request, kind: str, **values: str) -> Refusal:
@@ -291,31 +297,60 @@ def rerun(tx: Transaction, command: cm.RerunRequests, caller: Caller) -> Any:
 
 
 def suspend(tx: Transaction, command: cm.SuspendRequests, caller: Caller) -> Any:
-    """Suspend running requests, or with ``resume`` let suspended ones go on."""
-    need(tx.site.settings, caller, "operator", "suspending requests")
+    """Suspend running requests, or with ``resume`` let suspended ones go on: operators all, owners theirs in
+    queues that go by class, where a suspended job gives up its PEs and comes back by its class."""
 
     def one(request: Request) -> None:
-        if command.resume:
-            if request.state is not State.SUSPENDED:
-                raise _wrong_state(tx, request, "not_suspended")
-            _need_no_end(tx, request)
-            pes = _pes_to_go_on(tx, request)
-            wished = health.wish(tx.site, request)
-            if wished is not None:  # a broken resource is broken for operators too
-                raise _wrong_state(tx, request, "resource_broken", reason=wished.until_then)
-            cause = by(caller, request)
-            tx.emit(ev.Resumed(request.seq, request.attempts, caller.user, pes, cause=cause))
-            tx.act(Resume(request.seq, request.attempts, cause, pes))
+        by_class = is_served(tx.site, request.queue)
+        if by_class:
+            need_owner(tx.site, caller, request, "resume" if command.resume else "suspend")
         else:
-            if request.state is not State.RUNNING:
-                raise _wrong_state(tx, request, "not_running")
-            _need_no_end(tx, request)
-            cause = by(caller, request)
-            tx.emit(ev.Suspended(request.seq, request.attempts, caller.user, cause=cause))
-            tx.act(Suspend(request.seq, request.attempts))
+            need(tx.site.settings, caller, "operator", "suspending requests outside of queues by class")
+        _need_no_end(tx, request)
+        if command.resume:
+            _let_go_on(tx, request, caller, by_class)
+        else:
+            _stop(tx, request, caller, by_class)
         tx.dirty()
 
     return each(tx, command.ids, one, caller)
+
+
+def _stop(tx: Transaction, request: Request, caller: Caller, by_class: bool) -> None:
+    """Suspend a running request. ``by_class``: it gives up its PEs; one that gave way already stays away."""
+    cause, pause = by(caller, request), request.pause
+    if by_class and pause is not None and _gives_up(pause) and not pause.cause.is_person:
+        tx.emit(ev.PauseChanged(request.seq, request.attempts, caller.user, cause, cause=cause))
+        return
+    if request.state is not State.RUNNING:
+        raise _wrong_state(tx, request, "not_running")
+    tx.emit(ev.Suspended(request.seq, request.attempts, caller.user, leaving=by_class, cause=cause))
+    tx.act(Suspend(request.seq, request.attempts, page_out=by_class, leaving=by_class))
+
+
+def _let_go_on(tx: Transaction, request: Request, caller: Caller, by_class: bool) -> None:
+    """Resume a suspended request at once, or one that a person suspended by class when its turn comes."""
+    pause = request.pause
+    if pause is None:
+        raise _wrong_state(tx, request, "not_suspended")
+    if pause.cause.kind != "owner":
+        need(tx.site.settings, caller, "operator", f"resuming what {pause.cause} suspended")
+    cause = by(caller, request)
+    if by_class and _gives_up(pause) and pause.cause.is_person:
+        text = _COMES_BACK(BUMPER.name, caller.user, len(request.pes)).text
+        tx.emit(ev.PauseChanged(request.seq, request.attempts, caller.user, BUMPER, text, cause=cause))
+        return
+    pes = _pes_to_go_on(tx, request)
+    wished = health.wish(tx.site, request)
+    if wished is not None:  # a broken resource is broken for operators too
+        raise _wrong_state(tx, request, "resource_broken", reason=wished.until_then)
+    tx.emit(ev.Resumed(request.seq, request.attempts, caller.user, pes, cause=cause))
+    tx.act(Resume(request.seq, request.attempts, cause, pes))
+
+
+def _gives_up(pause: Pause) -> bool:
+    """True if a suspended request has given up its PEs, or will have after its move."""
+    return pause.pes_released or pause.leaving
 
 
 def _need_no_end(tx: Transaction, request: Request) -> None:

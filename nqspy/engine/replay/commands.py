@@ -90,6 +90,8 @@ def _command(site: Site, event: Any) -> cm.Command | None:
             return cm.Delete(ids, force=True, lenient=True)
         case ev.Suspended() | ev.Resumed():
             return cm.SuspendRequests(ids, isinstance(event, ev.Resumed))
+        case ev.PauseChanged():
+            return cm.SuspendRequests(ids, not event.to.is_person)
         case ev.UsageCorrected():
             return cm.CorrectUsage(event.group, event.value)
         case ev.ShiftChanged():  # a person's switch, or the end of one
