@@ -6,12 +6,14 @@ from typing import Any
 from nqspy.core.classes import CLASSES, ClassTable, is_served
 from nqspy.model.domains import spans
 from nqspy.model.ids import Instant
-from nqspy.model.machine import torus_of
+from nqspy.model.machine import ForeignJob, torus_of
 from nqspy.model.requests import Request, Spec, State
 from nqspy.model.site import Site
 
 CIRCUIT = "barrier"
 """Consumable that stands for the seed's barrier circuits (column W)."""
+FOREIGN = "foreign"
+"""Class of jobs that nqspy did not start (`Site.foreign`)."""
 MOST_WAITING = 200
 """Most waiting jobs in an answer; there may be very many."""
 
@@ -57,9 +59,19 @@ def jobs_on_nodes(
         "offline": spans(sorted(site.offline())),
         "hidden": spans(sorted(hidden)),
         "classes": list(CLASSES.all(site.settings)),
-        "jobs": [_job(site, each, table, now, ran) for each in sorted(shown, key=lambda each: each.seq)],
+        "jobs": [_job(site, each, table, now, ran) for each in sorted(shown, key=lambda each: each.seq)]
+        + [_foreign(each, table) for each in site.foreign],
         "further": len(waiting[MOST_WAITING:]),
     }
+
+
+def _foreign(job: ForeignJob, table: ClassTable) -> dict[str, Any]:
+    """Return the row of a job that nqspy did not start, like that of `_job`; no command knows its ``id``."""
+    return {
+        "id": f"process {job.pid}", "class": FOREIGN, "rank": table.named(FOREIGN).priority, "user": job.user,
+        "pid": job.pid, "command": job.command, "pes": len(job.pes), "base": min(job.pes), "circuit": None,
+        "places": spans(job.pes), "state": "R", "ran_s": 0,
+    }  # fmt: skip
 
 
 def _waiting(site: Site) -> Iterator[Request]:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from nqspy.model import events as ev
 from nqspy.model.cause import Cause
 from nqspy.model.ids import Instant
-from nqspy.model.machine import read_shape
+from nqspy.model.machine import ForeignJob, read_shape
 from nqspy.report import gangster
 from nqspy.report.gang_jobs import MOST_WAITING, jobs_on_nodes
 
@@ -215,3 +215,24 @@ def test_the_base_is_written_as_z_y_x(shape, base, expected):
     assert gangster._base(base, [torus.x, torus.y, torus.z]) == expected
     assert gangster._base(base, None) == str(base)
     assert gangster._base(None, None) == "-"
+
+
+def test_foreign_jobs_have_their_nodes_and_a_class_of_their_own():
+    house = House().machine(pes=4).job_class("foreign", priority=5)
+    house.site.foreign = (ForeignJob(4711, 1, "eve", "stress", (1, 2)),)
+    data = jobs_on_nodes(house.site, house.now, lambda spec: True, lambda each: 0)
+    text = gangster.screen(data, 80)
+    assert text.splitlines()[0].startswith(".aa.  CLAS")
+    assert text.splitlines()[1].split() == [
+        "Frgn",
+        "a",
+        "-",
+        "eve",
+        "4711",
+        "stress",
+        "2",
+        "1",
+        "-",
+        "R",
+        "00:00",
+    ]
