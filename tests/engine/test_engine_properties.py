@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from core.story import foreign_jobs
 from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, Centre, asked, item, moment, observable
 from examples import examples
 from hypothesis import given, settings
@@ -123,6 +124,9 @@ observations = st.one_of(
         st.sampled_from(("nfs", "licence")),
         st.sampled_from(("ok", "broken")),
         st.just("so"),
+    ),
+    st.builds(
+        lambda cpus: ob.ObservedForeign(foreign_jobs(*map(str, cpus))), st.sets(st.integers(0, 3), max_size=2)
     ),
     st.builds(ob.ObservedUse, seqs, attempts, st.builds(Used, st.integers(0, 10**6), st.integers(0, 10**6))),
 )
