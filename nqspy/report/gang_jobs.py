@@ -48,7 +48,10 @@ def jobs_on_nodes(
         for each in site.started.values()
         if each.state is not State.EXITING and not site.domain_of(each.queue).is_command
     ]
-    waiting = sorted(filter(lambda each: allows(each.spec), _waiting(site)), key=_by_date)
+    waiting = sorted(
+        filter(lambda each: allows(each.spec), _waiting(site)),
+        key=lambda each: (each.date_in_queue, each.seq),
+    )
     shown = [each for each in loaded if allows(each.spec)] + waiting[:MOST_WAITING]
     hidden = {pe for each in loaded if not each.pes_released and not allows(each.spec) for pe in each.pes}
     machine, table = torus_of(site.settings.machine), ClassTable(site.settings)
@@ -78,10 +81,6 @@ def _waiting(site: Site) -> Iterator[Request]:
     for name, columns in site.waiting.items():
         if len(columns) and is_served(site, name):
             yield from columns.requests()
-
-
-def _by_date(request: Request) -> tuple[int, int]:
-    return request.date_in_queue, request.seq
 
 
 def _job(

@@ -81,6 +81,17 @@ def test_a_resumed_job_waits_by_its_class_and_from_then_on(centre):
     assert [event.because().name for event in centre.events(ev.Resumed)] == ["bumper"]
 
 
+def test_no_room_is_kept_for_a_job_that_its_owner_keeps_away(centre):
+    centre.qmgr("set queue plain reserve=1")
+    mine = job(centre)
+    do(centre, mine, ANNE)
+    centre.later(seconds=10)
+    job(centre, "ben", pes=2, queue="plain")
+    began = centre.sim.now
+    wide = job(centre, "ben", pes=4, queue="plain")
+    assert centre.request(wide).reservation.at == began + 7_200_000
+
+
 def test_a_job_is_resumed_while_it_moves_out(centre):
     mine = job(centre)
     do(centre, mine, ANNE)

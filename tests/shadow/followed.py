@@ -55,7 +55,8 @@ class Followed:
 
     def parked(self) -> list[Request]:
         """Return suspended requests that will return and whose PEs others may have."""
-        return [request for request in self.holding() if request.pes_released and not request.ending]
+        away = [each for each in self.holding() if each.pes_released and not each.ending]
+        return [each for each in away if each.pause and not each.pause.cause.is_person]
 
     def see(self) -> None:
         """Forget what was given back: the next pass knows it."""

@@ -14,6 +14,7 @@ from nqspy.engine import lifecycle
 from nqspy.model import events as ev
 from nqspy.model import indices
 from nqspy.model.arrays import ArraySpec
+from nqspy.model.cause import Cause
 from nqspy.model.ids import Instant, array_key, member
 from nqspy.model.machine import ForeignJob
 from nqspy.model.requests import Ask, Dependency, MailWishes, Output, Request, Reservation, Spec, State, Used
@@ -243,6 +244,8 @@ class Story:
             self.tell(ev.Suspended(r.seq, r.attempts, "bumper", text="it gave its PEs", leaving=True))
             if self._random.random() < 0.7:
                 self.tell(ev.MovedOut(r.seq, r.attempts, 1_000))
+                if self._random.random() < 0.3:
+                    self.tell(ev.PauseChanged(r.seq, r.attempts, "anne", Cause("owner", "anne")))
                 if self._random.random() < 0.5:
                     self.tell(ev.Resumed(r.seq, r.attempts, "bumper"))
 

@@ -81,12 +81,14 @@ class Timeline:
         reserved = (time_of(site.requests[seq]) for seq in site.reserved)
         times = sorted(time for time in reserved if now < time < FOREVER)
         ends = [(_at_reserved(self._end(each), times), each) for each in site.started.values()]
-        self.running += [(end, each.seq) for end, each in ends if each.pes or self._waits_for_queue(each)]
+        self.running += [(end, each.seq) for end, each in ends if each.pes or self._stays_away(each)]
         holders = [(end, request) for end, request in ends if request.state is not State.EXITING]
         self._begun += [(now + length_of(site, request), request.seq) for request in started]
         holders += [(now + length_of(site, request), request) for request in started]
         used = [span for end, request in holders for span in self._held_now(request, end).spans()]
-        self._standing = [each for each in holders if self._stands_still(each[1]) and self._is_open(each[1])]
+        self._standing = [
+            each for each in holders if self._stands_still(each[1]) and not self._stays_away(each[1])
+        ]
         if self._standing:
             self._without_reserved = Profile(now, slots)
             self._without_reserved.fill(used)
@@ -149,13 +151,14 @@ class Timeline:
         """True if a request has released its PEs, or does so in this pass."""
         return self._stands_still(request) or request.seq in self.leaving
 
-    def _waits_for_queue(self, request: Request) -> bool:
-        """True if a request is suspended until its queue is started again."""
-        return self._is_released(request) and not self._is_open(request)
+    def _stays_away(self, request: Request) -> bool:
+        """True if a request is suspended until its queue is started again, or a person resumes it."""
+        by_person = request.pause is not None and request.pause.cause.is_person
+        return self._is_released(request) and (by_person or not self._is_open(request))
 
     def _end(self, request: Request) -> int:
         """Return when a request that runs, or is suspended, is expected to release what it holds now."""
-        return FOREVER if self._waits_for_queue(request) else end_of(self._site, self._now, request)
+        return FOREVER if self._stays_away(request) else end_of(self._site, self._now, request)
 
     # ------------------------------------------------------------ what a request takes
 
