@@ -29,12 +29,12 @@ def begin():
     def run(code, bound=True):
         words = [sys.executable, "-I", "-S", "-c", code]
         bind = (lambda: os.sched_setaffinity(0, {CPU})) if bound else None
-        begun.append(subprocess.Popen(words, preexec_fn=bind))
+        begun.append(subprocess.Popen(words, preexec_fn=bind, start_new_session=True))
         return begun[-1]
 
     yield run
     for each in begun:
-        each.kill()
+        os.killpg(each.pid, signal.SIGKILL)  # its children, too
         each.wait()
 
 
