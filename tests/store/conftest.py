@@ -132,7 +132,7 @@ class Story:
         """Apply random events, committed in groups of random size."""
         attempts = (
             self._start, self._start, self._exit, self._end, self._end, self._requeue, self._suspend,
-            self._memory, self._bump, self._sample,
+            self._memory, self._bump, self._migrate, self._sample,
         )  # fmt: skip
         people = (
             self._hold, self._release, self._move, self._modify, self._rank, self._delete, self._redate,
@@ -248,6 +248,12 @@ class Story:
                     self.tell(ev.PauseChanged(r.seq, r.attempts, "anne", Cause("owner", "anne")))
                 if self._random.random() < 0.5:
                     self.tell(ev.Resumed(r.seq, r.attempts, "bumper"))
+
+    def _migrate(self) -> None:
+        taken = {pe for r in self.site.started.values() for pe in r.pes}
+        free = [pe for pe in range(4) if pe not in taken]
+        for r in self._some(State.RUNNING)[: len(free[:1])]:
+            self.tell(ev.Migrated(r.seq, r.attempts, (free[0],)))
 
     def _requeue(self) -> None:
         for r in self._some(State.RUNNING)[:1]:

@@ -40,7 +40,7 @@ RUN = Attempt(
     resumed=Instant(9), resumed_by_person=Instant(16), ending=EndOrder(Cause("owner", "anne"), True, "once"),
     preempted_times=11, preempted_bytes=12, units=(("gpu", ("0", "3")),), suspended_time=13, adjusted=True,
     until=Instant(19), passing=True, lacked=((8, "NO_PES"),), moved=MovesMade(2, 20, 21),
-    undelivered="no user",
+    undelivered="no user", migrated=Instant(26),
 )  # fmt: skip
 ARRAY = ArrayState(
     left=((1, 9, 2),), ready=((3, 9, 2),), awaiting=((18, ((1, 1, 1),)),), begun=True, well=((10, 12, 1),),
