@@ -159,6 +159,7 @@ class LocalExecutor:
             fate = self._sweep(folder)
             if self._leave:
                 if os.path.lexists(folder):  # no later attempt gets its folder
+                    self._watch.let_go((seq, attempt))
                     scan.set_aside(folder, self._watch.identifier)
             elif fate not in ("void", "unclaimed"):
                 strays.append(ob.ObservedStray(seq, attempt, fate))

@@ -180,6 +180,11 @@ class Watch:
         except OSError as error:
             _log.error("cannot put %s aside: %s", self.path(key), error)
 
+    def let_go(self, key: Key) -> None:
+        """Let an attempt that is left alone run all the time: it is not suspended, and takes no turns."""
+        for message in ({"do": "turns", "lengths": []}, {"do": "resume"}):
+            self._deliver(key, json.dumps(message).encode("ascii"), True)
+
     def send(self, key: Key, message: dict[str, Any]) -> None:
         """Send a message to a watched attempt's shepherd, at once or as soon as the shepherd listens. Do
         nothing if the attempt is not watched."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from daemon.live import ONE_QUEUE, alive, until
+from stillness import stands_still
 
 from nqspy.daemon.failpoints import VARIABLE
 from nqspy.executors import proc
@@ -176,6 +177,21 @@ def test_forgotten_jobs_go_on_as_foreign_ones(make_live):
     live.set("set machine foreign_scan=300ms")  # sooner than in a minute
     assert live.ended(wide)["exit_status"] == 0
     assert not live.events("alarm")
+
+
+def test_a_forgotten_job_that_was_stopped_goes_on(make_live):
+    live = make_live().site().start()
+    id = live.submit(WAIT.format("one"))
+    live.running(id)
+    pid = int(live.text("pid.one"))
+    live.set(f"suspend request {id}")
+    until(lambda: stands_still(pid), "it is stopped")
+    live.stop()
+    live.start("--forget", "--yes")
+    until(lambda: not stands_still(pid), "it goes on")
+    (live.work / "go").touch()
+    assert live.text("done.one") == "done\n"
+    until(lambda: not alive(pid), "its end")
 
 
 def test_without_a_yes_at_a_terminal_nothing_is_forgotten(make_live):
