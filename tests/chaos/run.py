@@ -1,6 +1,7 @@
 """One run: a daemon, clients, faults by a seed; then calm, and the judgement. CI and ``scripts/chaos`` use it
 alike."""
 
+import gzip
 import os
 import re
 import shutil
@@ -212,7 +213,9 @@ def _judge_passes(ledger: Ledger, history: History) -> None:
 
 def _read_logs(live: Live, ledger: Ledger) -> None:
     logs = sorted((live.home / "log").glob("nqsd.log*"))
-    for name, text in [(path.name, path.read_text()) for path in logs]:
+    for path in logs:
+        name, packed = path.name, path.suffix == ".gz"
+        text = gzip.decompress(path.read_bytes()).decode() if packed else path.read_text()
         ledger.count("injected errors", sum(text.count(f": {action}") for action in OF_COMMIT))
         for record in re.split(r"\n(?=\d{4}-)", text):
             if "guard.Overrun" in record:

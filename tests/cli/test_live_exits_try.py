@@ -227,8 +227,9 @@ def test_what_is_wrong_is_one_line(site, make_live):
 # ---------------------------------------------------------------- on what came lately
 def test_what_came_lately_goes_through_it_again(fresh):
     live = fresh(pes=4)
-    tests = [live.submit("sleep 1", name="test") for _ in range(3)]
-    model = live.submit("sleep 1", name="model")
+    # Longer than the second by which a start must differ to count.
+    tests = [live.submit("sleep 1.5", name="test") for _ in range(3)]
+    model = live.submit("sleep 1.5", name="model")
     for each in (*tests, model):
         live.ended(each)
     before = [each["n"] for each in live.events()]

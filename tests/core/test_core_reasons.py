@@ -22,6 +22,11 @@ SAID = {
         "bumper", ("2.ymp", "interactive", 4),
         "gave its PEs to 2.ymp (class interactive); it resumes when 4 PEs are free for it",
     ),
+    "shut_out": (
+        "operator", ("2.ymp", "domain wide"),
+        "waits behind the prime request 2.ymp, which has domain wide to itself",
+    ),
+    "comes_back": ("bumper", ("anne", 1), "anne resumed it; it goes on when 1 PE is free for it"),
     "being_cleared": ("bumper", ("0-3",), "waits until running jobs have left PEs 0-3 for it"),
     "by_class": (
         "queue apps", (), "others go first: queue apps starts jobs by class, then by waiting time"

@@ -246,7 +246,7 @@ def test_settings_are_the_same_after_rows_and_back(changes):
 def test_queues_complexes_and_the_whole_site_share_their_limits_in_the_order_that_people_know():
     names = list(declared(RunningLimits))
     assert names[:5] == ["run_limit", "user_limit", "group_limit", "memory_limit", "pe_limit"]
-    order = ["priority", "enabled", "started", *names, "queued_limit"]
+    order = ["priority", "enabled", "started", *names, "patience", "queued_limit"]
     assert list(declared(Queue))[: len(order)] == order
     assert list(declared(Complex)) == ["queues", *names]
     assert list(declared(Global))[: len(names) + 1] == [*names, "queued_limit"]
