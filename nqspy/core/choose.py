@@ -116,7 +116,7 @@ class Chooser:
         """Examine the requests that an operator scheduled *now* or *next*, before all others."""
         found = []
         for place, each in enumerate(self._queues):
-            least = 0 if self._draft.shut_out(each.queue.name) is None else PRIME
+            least = PRIME if self._draft.prime and self._draft.shut_out(each.queue.name) else 0
             urgent = enumerate(each.candidates.urgent())
             found += [(-rank, place, i, row) for i, (rank, row) in urgent if rank >= least]
         for _, place, _, row in sorted(found):
@@ -128,7 +128,7 @@ class Chooser:
     def _shut_out(self) -> dict[str, Reason]:
         """Close the queues of domains with a prime request for this pass; return the reason of each."""
         reasons: dict[str, Reason] = {}
-        for each in self._queues:
+        for each in self._queues if self._draft.prime else ():
             if (shut := self._draft.shut_out(each.queue.name)) is not None:
                 each.held = True
                 reasons |= dict.fromkeys(each.candidates.names, shut)

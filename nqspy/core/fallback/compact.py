@@ -56,8 +56,8 @@ class Slide(Struct, frozen=True, order=True):
 
 def act(draft: Draft, now: Instant) -> Instant | None:
     """Propose at most one move in each domain. Return when the next may be made; None: none would help."""
-    domains = (draft.site.domain(name) for name in draft.site.domains())
-    dues = [_balance(draft, domain, now) for domain in domains if is_balanced(domain)]
+    balanced = filter(is_balanced, draft.site.settings.domains.values())
+    dues = [_balance(draft, domain, now) for domain in balanced]
     return min((due for due in dues if due is not None), default=None)
 
 
