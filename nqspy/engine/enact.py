@@ -1,6 +1,6 @@
 """Turns the actions of a plan into events for the journal and orders for the executor."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -35,19 +35,24 @@ def enact(
             if late is not None:
                 emit(late)
             event = event_of(site, action)
-            table = isinstance(action, Promise) and action.by == slots.NAME
-            former = _turns(site) if table else {}
+            deals = isinstance(action, Promise) and action.by == slots.NAME
+            former = _turns(site) if deals else {}
             if event is not None:
                 emit(event)
-            if table:
-                present = _turns(site)
-                for seq in sorted(present.keys() | former.keys()):
-                    if seq in site.started and present.get(seq) != former.get(seq):
-                        yield TakeTurns(seq, site.started[seq].attempts)
+            if deals:
+                yield from _take_turns(site, former)
             if isinstance(action, Requeue):  # its attempt must end first
                 yield Kill(action.seq, action.attempt, "requeued", site.settings.server.grace)
             else:
                 yield action
+
+
+def _take_turns(site: Site, former: Mapping[Seq, object]) -> Iterator[TakeTurns]:
+    """Yield the orders for the attempts whose slots differ from the ``former`` ones."""
+    present = _turns(site)
+    for seq in sorted(present.keys() | former.keys()):
+        if seq in site.started and present.get(seq) != former.get(seq):
+            yield TakeTurns(seq, site.started[seq].attempts)
 
 
 def _turns(site: Site) -> dict[Seq, tuple[object, ...]]:
@@ -55,7 +60,7 @@ def _turns(site: Site) -> dict[Seq, tuple[object, ...]]:
     found: dict[Seq, tuple[object, ...]] = {}
     for domain in facts.stored_by(site, slots.NAME):
         if (table := slots.table_of(site, domain)) is not None:
-            found |= {s: (own, table.lengths, table.partial) for s, own in table.all_turns().items()}
+            found |= {s: (own, table.lengths, table.partial) for s, own in table.turns().items()}
     return found
 
 

@@ -192,7 +192,7 @@ def turns_of(site: Site, request: Request, speed: float) -> dict[str, Any]:
     if table is None:
         return {"do": "turns", "lengths": []}
     lengths = [length / 1000 / speed for length in table.lengths]
-    return {"do": "turns", "slots": table.turns(request.seq), "lengths": lengths, "partial": table.partial}
+    return {"do": "turns", "slots": table.turns()[request.seq], "lengths": lengths, "partial": table.partial}
 
 
 def _environment(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from msgspec import Struct, ValidationError, convert, structs
+from msgspec import Struct, ValidationError, convert
 
 from nqspy.model.facts import stored_by
 from nqspy.model.ids import Seq
@@ -27,12 +27,8 @@ class SlotTable(Struct, frozen=True):
     partial: bool = False
     stopped: tuple[Seq, ...] = ()
 
-    def turns(self, seq: Seq) -> tuple[int, ...]:
-        """Return the numbers of the slots in which a request runs; empty: the table does not have it."""
-        return tuple([number for number, slot in enumerate(self.slots) if seq in slot])
-
-    def all_turns(self) -> dict[Seq, tuple[int, ...]]:
-        """Return the numbers of the slots in which each request runs."""
+    def turns(self) -> dict[Seq, tuple[int, ...]]:
+        """Return the numbers of the slots in which each request runs; those ``stopped`` have none."""
         found: dict[Seq, tuple[int, ...]] = dict.fromkeys(self.stopped, ())
         for number, slot in enumerate(self.slots):
             for seq in slot:
@@ -41,11 +37,7 @@ class SlotTable(Struct, frozen=True):
 
     def parts(self, seq: Seq) -> tuple[int, int]:
         """Return the time (ms) of a round in which a request runs, and the length of the round (ms)."""
-        return sum(self.lengths[number] for number in self.turns(seq)), sum(self.lengths)
-
-    def stored(self) -> dict[str, Any]:
-        """Return the table as JSON data, for a fact."""
-        return structs.asdict(self)
+        return sum(self.lengths[number] for number in self.turns()[seq]), sum(self.lengths)
 
 
 def table_of(site: Site, domain: str) -> SlotTable | None:
@@ -66,7 +58,7 @@ def table_for(site: Site, request: Request) -> SlotTable | None:
     if NAME not in site.promises:
         return None
     table = table_of(site, site.domain_of(request.queue).name)
-    return table if table is not None and request.seq in table.all_turns() else None
+    return table if table is not None and request.seq in table.turns() else None
 
 
 def slots_of(holders: Sequence[tuple[Seq, tuple[int, ...]]]) -> list[list[Seq]]:

@@ -248,8 +248,8 @@ class House:
         return self
 
     def schedule(self, seq: Seq, word: str) -> "House":
-        """Do ``schedule request``: ``word`` is system, next, first or now."""
-        self._event(ev.Ranked(seq, ("system", "first", "next", "now").index(word), "op"))
+        """Do ``schedule request`` or ``set request``: ``word`` is system, next, first, now or prime."""
+        self._event(ev.Ranked(seq, ("system", "first", "next", "now", "prime").index(word), "op"))
         return self
 
     # ------------------------------------------------------------ passes

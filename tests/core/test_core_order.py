@@ -44,6 +44,9 @@ STORIES = {
     "with shares": "machine 1; queue night share=20 time=1; submit anne p=1, anne p=2; line night anne2 anne",
     "an operator's word counts more": """machine 1; queue night; submit anne p=1, anne p=2
         schedule anne next; line night anne anne2""",
+    "prime goes before now, and now before what a limit of one user lets start": """machine 1
+        queue night share=20 user_limit=1; submit anne, anne, ben, anne, anne; schedule anne3 now
+        schedule anne4 prime; line night anne4 anne3 ben anne anne2""",
     "scheduled now it starts in spite of limits, not without PEs": """machine 3
         queue night run_limit=1 user_limit=1; submit anne, anne, anne pes=2; starts anne; schedule anne2 now
         picks anne2; schedule anne3 now; machine 2; picks anne2""",

@@ -83,3 +83,17 @@ def test_with_partial_a_job_outside_of_its_slots_runs_where_pes_are_idle(make_li
     live.running(first)
     assert live.ended(second)["exit_status"] == 0, "one of both has no slot for a minute"
     live.run("qdel", first).ok()
+
+
+def test_a_prime_request_gets_the_slots_alone(make_live):
+    live = make_live().site(SITE).start()
+    first, second = (live.submit("sleep 60", pes=2) for _ in range(2))
+    live.running(first)
+    live.running(second)
+    live.qmgr(f"set request {second} prime").ok()
+    alone = [{"length_s": 0.4, "ids": [second]}]
+    until(lambda: live.shown("show domain")[0]["slots"] == alone, "the prime request has all slots")
+    live.qmgr(f"schedule request {second} system").ok()
+    until(lambda: len(live.shown("show domain")[0]["slots"]) == 2, "both take turns again")
+    for each in (first, second):
+        live.run("qdel", each).ok()

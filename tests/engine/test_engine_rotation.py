@@ -6,10 +6,12 @@ from engine.story import Story, play
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nqspy.core import features
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import events as ev
 from nqspy.model import slots
 from nqspy.model.actions import TakeTurns
+from nqspy.model.facts import Promise
 
 SHARED = """
 create batch_queue batch priority=10
@@ -159,3 +161,22 @@ def test_a_prime_request_has_the_slots_of_its_domain_alone():
     story.play("later 549s; known 2; later 1s; end 2 exit; ran 2 600; known 1")
     assert not story.centre.site.promises
     story.play("later 549s; known 1; later 1s; end 1 exit; ran 1 600")
+
+
+@pytest.mark.parametrize(
+    ("table", "stands"),
+    [
+        ({"slots": [[1], [2]], "lengths": [10_000, 10_000]}, True),
+        ({"slots": [[2]], "lengths": [10_000], "stopped": [1]}, True),  # of a prime request
+        (None, True),
+        ({"slots": [[2]], "lengths": [10_000]}, False),
+        ({"slots": [[1], [2]], "lengths": [10_000]}, False),
+        ({"slots": [[1], [2]], "lengths": [10_000, 20_000]}, False),
+        ({"slots": [[1], [2]], "lengths": [10_000, 0]}, False),
+        ({"slots": "all"}, False),
+    ],
+)
+def test_the_recheck_lets_only_sound_tables_stand(table, stands):
+    site = play("submit anne pes=10, ben pes=10", settings=SHARED, pes=10).centre.site
+    assert features.stands(site, Promise("application", table, by="rotate")) is stands
+    assert features.stands(site, Promise("elsewhere", table, by="rotate")) is (table is None)

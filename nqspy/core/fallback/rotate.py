@@ -7,7 +7,7 @@ suspended, or whose processes have ended, have no slot. A table with one slot is
 prime request runs, only prime ones have slots, and the others of the domain stop.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from nqspy.core.draft import Draft
@@ -17,7 +17,7 @@ from nqspy.model.actions import Action, Resume
 from nqspy.model.domains import Domain
 from nqspy.model.facts import Promise, plain, stored_by
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.requests import PRIME, State
+from nqspy.model.requests import PRIME, Request, State
 from nqspy.model.site import Settings, Site
 from nqspy.model.slots import NAME, SlotTable
 
@@ -34,46 +34,41 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     former = stored_by(site, NAME)
     if not rotating and not former:
         return None
-    holders: dict[str, list[tuple[Seq, tuple[int, ...]]]] = {name: [] for name in rotating}
-    primes = {each.seq for each in site.started.values() if each.rank == PRIME}
-    primes |= {choice.request.seq for choice in draft.chosen if choice.request.rank == PRIME}
     back = {request.seq: request.pes for request in draft.resumed}
     back |= {each.seq: each.pes for each in draft.before if isinstance(each, Resume) and each.pes}
-    running = sorted(site.started.values(), key=lambda each: (each.started or 0, each.seq))
-    for request in running:
-        goes = request.state is State.RUNNING and request.seq not in draft.leaving
-        if (name := site.domain_of(request.queue).name) in holders and (goes or request.seq in back):
-            holders[name].append((request.seq, back.get(request.seq, request.pes)))
-    for choice in draft.chosen:
-        if (name := site.domain_of(choice.request.queue).name) in holders and choice.pes:
-            holders[name].append((choice.request.seq, choice.pes))
-    varies = False
+    going = [
+        (each, back.get(each.seq, each.pes))
+        for each in sorted(site.started.values(), key=lambda each: (each.started or 0, each.seq))
+        if each.seq in back or (each.state is State.RUNNING and each.seq not in draft.leaving)
+    ]
+    going += [(choice.request, choice.pes) for choice in draft.chosen]
     varies = False
     for name in sorted({*rotating, *former}):
-        there = holders.get(name, [])
-        alone = [each for each in there if each[0] in primes] or there
-        made = slots.slots_of(alone)
-        stopped = tuple([seq for seq, _ in there if seq not in dict(alone)])
-        fact = None
-        if len(made) > 1 or stopped:
-            lengths, partial = _lengths(draft, rotating[name], made), rotating[name].partial
-            fact = plain(SlotTable(tuple(map(tuple, made)), lengths, partial, stopped).stored())
-            varies = varies or rotating[name].variation != 100
+        fact, domain = None, rotating.get(name)
+        if domain is not None:
+            there = [each for each in going if site.domain_of(each[0].queue).name == name]
+            primes = [each for each in there if each[0].rank == PRIME]
+            made = slots.slots_of([(request.seq, pes) for request, pes in primes or there])
+            stopped = tuple([each.seq for each, _ in there if primes and each.rank != PRIME])
+            if len(made) > 1 or stopped:
+                lengths = _lengths(draft, domain, made, {each.seq: each for each, _ in there})
+                table = SlotTable(tuple(map(tuple, made)), lengths, domain.partial, stopped)
+                fact, varies = plain(table), varies or domain.variation != 100
         if fact != former.get(name):
             draft.after.append(Promise(name, fact))
     return Instant(now + AGAIN) if varies else None
 
 
-def _lengths(draft: Draft, domain: Domain, table: Sequence[Sequence[Seq]]) -> tuple[int, ...]:
+def _lengths(
+    draft: Draft, domain: Domain, table: Sequence[Sequence[Seq]], requests: Mapping[Seq, Request]
+) -> tuple[int, ...]:
     """Return the lengths (ms) of slots. With ``variation`` n (200 %: 2) a slot is heartbeat x n long if the
     mean share value of its requests is 1, heartbeat / n if it is 0, with `STEPS` steps on each side, so that
     the table changes seldom."""
     heartbeat = domain.heartbeat or 0
     if domain.variation == 100:
         return (heartbeat,) * len(table)
-    stocks, requests = draft.ledger_of(domain.name).stocks, dict(draft.site.started)
-    requests |= {choice.request.seq: choice.request for choice in draft.chosen}
-    lengths = []
+    stocks, lengths = draft.ledger_of(domain.name).stocks, []
     for slot in table:
         mean = fmean(stocks.value(requests[seq].owner, requests[seq].group) for seq in slot)
         power = round((2 * mean - 1) * STEPS) / STEPS
@@ -96,12 +91,7 @@ def stands(site: Site, action: Action) -> bool:
         return isinstance(action, Promise)
     domain = site.settings.domains.get(action.key)
     table = slots.table_from(action.value)
-    if (
-        table is None
-        or domain is None
-        or not domain.rotates
-        or not 1 < len(table.slots) == len(table.lengths)
-    ):
+    if table is None or domain is None or not domain.rotates or len(table.slots) != len(table.lengths):
         return False
     most = (domain.heartbeat or 0) * domain.variation / 100 + 1
     return len(table.slots) > (not table.stopped) and all(0 < length <= most for length in table.lengths)

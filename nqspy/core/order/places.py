@@ -128,7 +128,7 @@ class _Run:
         ``plain``: all rows, by their scores now."""
         line, gate, columns = self._line, self._gate, self._line.columns
         rank, is_strict = columns.rank, line.queue.backfill == "none"
-        started = [row for row in plain[: int((rank == NOW).sum())] if rank[row] == NOW]
+        started = [row for row in plain[: int((rank >= NOW).sum())] if rank[row] >= NOW]
         if is_strict:  # then come those scheduled *next*, then those with a reservation, the earliest first
             rows = filter(line.is_remaining, gate.reserved.rows(line.queue.name))
             reserved = [request for row in rows if (request := columns.request(row)).rank < NEXT]
