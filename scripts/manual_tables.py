@@ -79,7 +79,7 @@ def _written(path: str, info: Declared) -> str:
         words = ", ".join(f"`{word}`" for word in info.words)
         return words if info.unit != "names" else f"`{info.nothing_written}`, or a list of {words}"
     text = "number" if "weight" in info.doc else WRITTEN[info.unit]
-    if info.unit == "count" and info.can_be_none and "weight" not in info.doc:
+    if info.unit == "count" and info.can_be_none and not info.nothing and "weight" not in info.doc:
         text += " or `unlimited`"
     if info.nothing_written == "auto":
         text = f"{text.removesuffix(' or `unlimited`')} or `auto`"
@@ -98,7 +98,7 @@ def _default(info: Declared, value: Any) -> str:
     if value is None and "weight" in info.doc:
         return "the site's"
     if value in (None, (), ""):
-        return "unlimited" if info.unit in ("count", "time", "size") else "none"
+        return info.nothing_written
     if info.unit == "flag":
         return "on" if value else "off"
     if info.unit == "time":

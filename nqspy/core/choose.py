@@ -1,5 +1,6 @@
 """The chooser: a loop that examines candidates one by one and starts those that the gate lets pass."""
 
+import itertools
 from collections.abc import Iterator
 
 from nqspy.core import domains, views
@@ -84,7 +85,6 @@ class Chooser:
         """Examine candidates until no queue has a next row, then set the reasons of those that still wait."""
         resume_suspended(self._draft, self.gate)
         self._serve_urgent()
-        shut_out = self._shut_out()
         while (step := self._next_step()) is not None:
             self._examine(*step)
         reserved, forced = self.gate.reserved, any(choice.forced for choice in self._draft.chosen)
@@ -97,42 +97,25 @@ class Chooser:
         )
         self._explanation.freed = self._offers.asking and any(map(self._could_go_on, self._queues))
         for each in self._queues:
-            self._explanation.close(each.candidates, each.policy)
+            self._explanation.close(each.candidates, each.policy, self._draft.shut_out(each.queue.name))
         self._explanation.finish()
         for each in self._queues:
             each.policy.finish()
-        self._draft.closing.update(shut_out)
-        for seq in list(self._draft.reasons) if shut_out else ():
-            request = self._draft.site.requests.get(seq)
-            if (
-                request is not None
-                and request.queue in shut_out
-                and request.slot >= 0
-                and request.rank != PRIME
-            ):
-                del self._draft.reasons[seq]
 
     def _serve_urgent(self) -> None:
-        """Examine the requests that an operator scheduled *now* or *next*, before all others."""
-        found = []
+        """Examine the requests that an operator made prime or scheduled *now* or *next*, before all others.
+        In a domain with a prime request, examine no others in this pass."""
+        found, shut = [], [self._draft.shut_out(each.queue.name) is not None for each in self._queues]
         for place, each in enumerate(self._queues):
-            least = PRIME if self._draft.prime and self._draft.shut_out(each.queue.name) else 0
-            urgent = enumerate(each.candidates.urgent())
+            urgent, least = enumerate(each.candidates.urgent()), PRIME if shut[place] else 0
             found += [(-rank, place, i, row) for i, (rank, row) in urgent if rank >= least]
         for _, place, _, row in sorted(found):
             each, before = self._queues[place], -1
             while before < len(self._draft.chosen) and not each.held and each.candidates.is_remaining(row):
                 before = len(self._draft.chosen)
                 self._examine(each, row)  # of an array index after index, as long as they start
-
-    def _shut_out(self) -> dict[str, Reason]:
-        """Close the queues of domains with a prime request for this pass; return the reason of each."""
-        reasons: dict[str, Reason] = {}
-        for each in self._queues if self._draft.prime else ():
-            if (shut := self._draft.shut_out(each.queue.name)) is not None:
-                each.held = True
-                reasons |= dict.fromkeys(each.candidates.names, shut)
-        return reasons
+        for each in itertools.compress(self._queues, shut):
+            each.held = True
 
     def _next_step(self) -> tuple[QueuePass, int] | None:
         """Return the first queue that has a next row, and the row; None: no queue has one."""

@@ -243,7 +243,7 @@ def text(site: Site, chosen: Collection[str] = ()) -> str:
         for number, slot in enumerate(row["slots"][:_SHOWN]):
             length = format_exact(round(1000 * slot["length_s"]))
             lines.append(f"  slot {number}, {length}: {' '.join(slot['ids'])}")
+        names = {job.pid: job.name for job in site.foreign}
         for job in row["foreign"][:_SHOWN]:
-            who = f"{job['user']}: {job['command']}, process {job['pid']}"
-            lines.append(f"  PEs {ranges(job['pes'])} held by a foreign job ({who})")
+            lines.append(f"  PEs {ranges(job['pes'])} held by a foreign job ({names[job['pid']]})")
     return "\n".join(lines)

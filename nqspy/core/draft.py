@@ -166,7 +166,7 @@ class Draft:
     def shut_out(self, queue: str) -> Reason | None:
         """Return why no other request of a queue starts or resumes: its domain has a prime one; None: not."""
         site = self.site
-        domain = site.domain_of(queue).name
+        domain = site.domain_of(queue).name if self.prime else ""
         if (prime := self.prime.get(domain)) is None:
             return None
         where = f"domain {domain}" if site.is_divided() else "the machine"

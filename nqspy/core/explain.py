@@ -76,10 +76,13 @@ class Explanation:
         """Record that an exit closed a queue at this candidate, so that all behind it wait."""
         self._holders[candidates.queue.name] = request, candidates.ahead
 
-    def close(self, candidates: Candidates, policy: Skip) -> None:
-        """Record the candidates and the policy of a queue with no row left to examine, for `finish`."""
+    def close(self, candidates: Candidates, policy: Skip, shut_out: Reason | None) -> None:
+        """Record the candidates and the policy of a queue with no row left to examine, for `finish`.
+        ``shut_out``: why a prime request lets none of them start; None: their own reasons count."""
         self._policies |= dict.fromkeys(candidates.names, policy)
-        if policy.explained:
+        if shut_out is not None:
+            self._draft.closing |= dict.fromkeys(candidates.names, shut_out)
+        elif policy.explained:
             self._closed.append((candidates, policy))
         else:
             self._by_class.append(candidates)

@@ -360,9 +360,8 @@ def move(cgroup: JobGroup, order: dict[str, Any], cpus: list[int] | None) -> Non
     for _ in range(_MOVES):
         new: dict[int, list[int]] = {}
         for pid in cgroup.pids():
-            with contextlib.suppress(OSError):
-                threads = [int(name) for name in os.listdir(f"/proc/{pid}/task") if int(name) not in done]
-                new |= {pid: threads} if threads else {}
+            if threads := [thread for thread in proc.threads(pid) if thread not in done]:
+                new[pid] = threads
         if not new:
             return
         move_cpus(cgroup.held, cpus, list(new))

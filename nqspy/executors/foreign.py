@@ -128,11 +128,10 @@ def _judge(pid: int, process: _Process, use: float) -> None:
 def _last_on(pid: int) -> list[int]:
     """Return the CPUs on which a process's threads ran last, those of running threads first."""
     found: list[tuple[bool, int]] = []
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError):
-                reading = proc.Stat(pid, f"task/{thread}/")
-                found.append((reading.state != "R", reading.processor))
+    for thread in proc.threads(pid):
+        with contextlib.suppress(OSError):
+            reading = proc.Stat(pid, f"task/{thread}/")
+            found.append((reading.state != "R", reading.processor))
     return [cpu for _, cpu in sorted(found, key=lambda each: each[0])]
 
 

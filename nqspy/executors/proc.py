@@ -225,12 +225,8 @@ def threads(pid: int) -> list[int]:
 
 def children(pid: int) -> list[int]:
     """Return the pids of a process's children; one may be missing while another ends."""
-    try:
-        tasks = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return []
     found: list[int] = []
-    for task in tasks:
+    for task in threads(pid):
         try:
             found += map(int, contents(f"/proc/{pid}/task/{task}/children").split())
         except FileNotFoundError:
@@ -272,10 +268,9 @@ def _states(pid: int, reading: Stat) -> list[str]:
     if reading.threads <= 1:
         return [reading.state]
     found = []
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError):
-                found.append(Stat(pid, f"task/{thread}/").state)
+    for thread in threads(pid):
+        with contextlib.suppress(OSError):
+            found.append(Stat(pid, f"task/{thread}/").state)
     return found
 
 

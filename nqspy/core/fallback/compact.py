@@ -2,11 +2,11 @@
 holes between them keep out one that waits (figure 6).
 
 A slide takes a request that lies between two holes to the other edge of one of them, so that both become
-one. The cheapest comes first: that of the fewest PEs, then to the lowest new base. At most one is made in a
-cycle of the domain (``balance_heartbeat``, counted from midnight UTC), and everything is looked at anew in
-the next, because what ends or starts meanwhile may do the same for nothing. None is made unless such slides,
-one after the other, let one that waits start. A class's do-not-disturb time, and ``balance_rest`` after a
-slide, hold a request where it is.
+one. The cheapest slide comes first: that of the fewest PEs, then that to the lowest new base. A domain makes
+at most one in a cycle (at whole multiples of ``balance_heartbeat``). The next cycle examines everything anew,
+because requests that end or start meanwhile may make room for nothing. No slide is made unless such slides,
+one after the other, let a waiting request start. A request stays in place during the do-not-disturb time of
+its class, and for ``balance_rest`` after a slide.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,7 +62,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
 
 
 def is_balanced(domain: Domain) -> bool:
-    """True if requests of a domain are moved: its Heartbeat is set and it has one consecutive holder a PE."""
+    """True if requests of a domain are moved: it sets a Heartbeat, a PE has one holder, PEs are in a row."""
     set_up = domain.balance_heartbeat is not None and domain.lists(NAME)
     return set_up and domain.depth == 1 and placement_of(domain).in_a_row
 
