@@ -90,7 +90,7 @@ class VirtualAttempt:
         return span if self.turns is None else span * self.turns[0] / self.turns[1]
 
     def _takes(self, ran: float) -> int:
-        """Return the time (ms) in which it runs for so long (ms); it has a slot."""
+        """Return the time (ms) in which it runs for so long (ms). It must have a slot."""
         return ceil(ran) if self.turns is None else ceil(ran * self.turns[1] / self.turns[0])
 
     def go_on_from(self, request: Request, used: Used | None, now: Instant) -> None:
